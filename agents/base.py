@@ -34,6 +34,7 @@ class Observation:
         id: The evaluation's id in the archive.
         agent: The agent that proposed it, if any.
         hyperparameters: Training hyperparameters that differ from the protocol; empty for most agents' proposals.
+        seed: Seed of the training; None where none is on record, as for the answer of a table.
     """
 
     architecture: Architecture
@@ -41,6 +42,7 @@ class Observation:
     id: str
     agent: str | None = None
     hyperparameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class History:
 
     @cached_property
     def known(self) -> Mapping[str, Architecture]:
-        """Every architecture that must not be proposed again, by `functional_key`."""
+        """Every architecture of the history by `functional_key`; proposed again only as a `Suggestion.repeat`."""
         architectures = [
             *(seen.architecture for seen in self.observations),
             *(pending.architecture for pending in self.pending),
@@ -127,6 +129,7 @@ class Suggestion:
         hyperparameters: Training hyperparameters, where the agent chooses them.
         coupling: Estimated correlation of the task with each source, in [-1, 1], by study; empty without sources, and
             before a model is fitted to them.
+        repeat: Whether it is another evaluation, with another seed, of a network that has a result.
     """
 
     architecture: Architecture
@@ -137,6 +140,7 @@ class Suggestion:
     operations: tuple[str, ...] = ()
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
     coupling: Mapping[str, float] = field(default_factory=dict)
+    repeat: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,8 +220,9 @@ class Agent(Recorded, ABC):
             rng: The only source of randomness.
 
         Returns:
-            `n` suggestions, all members of the space, no two of equal `functional_key`, none in `history.known`. Fewer
-            only where the space has no more; an empty list ends the search.
+            `n` suggestions, all members of the space, no two of equal `functional_key`. None is in `history.known`,
+            except a `repeat`, whose network has a result. Fewer only where the space has no more; an empty list ends
+            the search.
 
         Raises:
             UsageError: `n` is less than 1.

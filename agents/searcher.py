@@ -102,6 +102,8 @@ class Searcher:
         suggestions = agent.propose(history, count + self.spare, provenance.generator(study.seed, history, self.stream))
         seconds = time.process_time() - began
         answers = [None] * len(suggestions) if retrain else self._archive.answers.known(study, suggestions)
+        # The known result of a repeat is the one that it repeats.
+        answers = [None if one.repeat else answer for one, answer in zip(suggestions, answers, strict=True)]
         made = self._archive.proposals.create(
             *(study.name, agent_id, suggestions),
             budget=study.budget,
@@ -130,4 +132,4 @@ class Searcher:
 
 def _is_known(suggestion: Suggestion, history: History) -> bool:
     # A suggestion that was in the history already was not lost to another search.
-    return suggestion.architecture.functional_key in history.known
+    return not suggestion.repeat and suggestion.architecture.functional_key in history.known

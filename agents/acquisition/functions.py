@@ -9,11 +9,12 @@ hyperparameter samples (Snoek et al., 2012, section 3.2), or over models.
     z        (mu - tau) / s                                (S, m)
     phi,Phi  density and distribution of the normal law
 
-    EI   = s h(z),  h(z) = phi(z) + z Phi(z)               eq. (2) of NASBOT in closed form
+    EI   = s h(z),  h(z) = phi(z) + z Phi(z)               eq. (2) of NASBOT in closed form; with noise, c for s
     PI   = Phi(z)
     UCB  = mu + kappa s
     TS   = a joint sample of the scores
     ITS  = an independent sample of each score             BANANAS' authors' code
+    c    = change of the posterior mean by one noisy evaluation (`surrogates.noisy_incumbent`)
 
 With the posterior of an ensemble (`surrogates.ensemble`) EI, PI and UCB are eqs. (2)-(4) of BANANAS, which minimises;
 its beta is kappa.
@@ -28,6 +29,7 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr, logsumexp, ndtr
 
 from archive.agents.surrogates.base import Array, Posterior
+from archive.agents.surrogates.noisy_incumbent import mean_change, rivals
 from archive.errors import UnknownNameError, UsageError
 
 _LOG_ROOT_TWO_PI = 0.5 * np.log(2.0 * np.pi)
@@ -74,9 +76,20 @@ class ExpectedImprovement(Acquisition):
 
     def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
         """See `Acquisition.rank`."""
-        std = np.maximum(np.sqrt(posterior.variances), _LEAST_STD)
+        std = np.maximum(_changes(posterior), _LEAST_STD)
         z = (posterior.means - posterior.best[:, None]) / std
         return _log_mean(log_h(z) + np.log(std), posterior)
+
+
+def repeat_gains(posterior: Posterior) -> Array:
+    """Return the logarithms of the expected gains of repeats, in the unit of `ExpectedImprovement`: (u,) float64.
+
+    Args:
+        posterior: Posterior of the u observed networks, with noise.
+    """
+    std = np.maximum(_changes(posterior), _LEAST_STD)
+    z = -np.abs(posterior.means - rivals(posterior.means)) / std
+    return _log_mean(log_h(z) + np.log(std), posterior)
 
 
 class ProbabilityOfImprovement(Acquisition):
@@ -197,6 +210,14 @@ def log_h(z: Array) -> Array:
         series = np.log1p(-3.0 / square[far] + 15.0 / square[far] ** 2)
         result[far] = -0.5 * square[far] - _LOG_ROOT_TWO_PI - 2.0 * np.log(-z[far]) + series
     return result
+
+
+def _changes(posterior: Posterior) -> Array:
+    """Return s, or c where evaluations have noise: (S, m) float64."""
+    if posterior.noises is None:
+        stds: Array = np.sqrt(posterior.variances)
+        return stds
+    return mean_change(posterior.variances, posterior.noises)
 
 
 def _log_mean(logarithms: Array, posterior: Posterior) -> Array:

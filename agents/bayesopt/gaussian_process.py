@@ -50,6 +50,7 @@ class GPPreset:
         learning: Inference of the hyperparameters.
         noise: Prior of the noise.
         shared: Whether the prior of a component's weight falls with the number of components.
+        repeats: See `archive.agents.bayesopt.model_based.Method`.
     """
 
     acquisition: str
@@ -60,6 +61,7 @@ class GPPreset:
     learning: MarginalLikelihood
     noise: LearnedNoise
     shared: bool
+    repeats: bool
 
 
 PRESETS: Mapping[str, GPPreset] = MappingProxyType(
@@ -75,6 +77,7 @@ PRESETS: Mapping[str, GPPreset] = MappingProxyType(
             learning=MarginalLikelihood(starts=2, prior=0.25, observations=300, subset_size=100),
             noise=LearnedNoise(1e-4, 1.0),
             shared=True,
+            repeats=True,
         ),
         "paper": GPPreset(
             acquisition="ucb",
@@ -85,6 +88,7 @@ PRESETS: Mapping[str, GPPreset] = MappingProxyType(
             learning=MarginalLikelihood(starts=5, prior=None, observations=300, subset_size=100),
             noise=LearnedNoise(),
             shared=False,
+            repeats=False,
         ),
     }
 )
@@ -117,7 +121,7 @@ def method(
         transform=choices.transform,
     )
     acquisition, selection = ranking(choices.acquisition, choices.kappa, choices.batch_rule, **rule)
-    return Method(surrogate, acquisition, source, selection, shortlist)
+    return Method(surrogate, acquisition, source, selection, shortlist, repeats=choices.repeats)
 
 
 def ranking(acquisition: str, kappa: float, rule: str, **settings: Any) -> tuple[Acquisition, BatchSelection]:

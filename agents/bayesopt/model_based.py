@@ -22,8 +22,11 @@ from archive.agents.acquisition.evolution import Ranked
 from archive.agents.acquisition.functions import Acquisition
 from archive.agents.base import Agent, History, Suggestion, check_count, first_of_pool
 from archive.agents.baselines.random_search import samples
+from archive.agents.bayesopt.repeats import repeats
+from archive.agents.noise import is_noisy
 from archive.agents.surrogates.base import Array, Fitted, Surrogate
 from archive.agents.surrogates.distance_cache import CachedDistances
+from archive.agents.surrogates.noisy_incumbent import NoisyIncumbent
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.kernels.gram import Gram
@@ -44,6 +47,8 @@ class Method:
         rule: Selection of the batch from the short list.
         shortlist: L, at least 1.
         transfer: Use of source studies of other tasks; None ignores them.
+        repeats: Where evaluations have noise (`archive.agents.noise`): whether the incumbent is the one of
+            `NoisyIncumbent`, and networks may be evaluated again.
     """
 
     surrogate: Surrogate
@@ -52,6 +57,7 @@ class Method:
     rule: BatchSelection
     shortlist: int = 300
     transfer: Transfer | None = None
+    repeats: bool = False
 
 
 class ModelBased(Agent):
@@ -123,15 +129,23 @@ class ModelBased(Agent):
         ranked = self.method.source.candidates(history, rank, length, rng, logarithmic=acquisition.logarithmic)
         if not ranked:
             return []
+        repeated: list[Suggestion] = []
+        if self.method.repeats and isinstance(model, NoisyIncumbent):
+            repeated, model = repeats(history, model, ranked[0].candidate.architecture, n, self.space)
+        if len(repeated) == n:
+            return repeated
         networks = [one.candidate.architecture.functional for one in ranked]
-        chosen = [ranked[at] for at in self.method.rule.select(model, networks, n, rng)]
-        return self._suggest(chosen, model)
+        chosen = [ranked[at] for at in self.method.rule.select(model, networks, n - len(repeated), rng)]
+        return [*repeated, *self._suggest(chosen, model)]
 
     def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
         scores = np.array([seen.score for seen in history.usable], dtype=np.float64)
         transfer = self.method.transfer
         surrogate = transfer.with_sources(self.method.surrogate, history) if transfer else self.method.surrogate
-        fitted = surrogate.fit([seen.architecture.functional for seen in history.usable], scores, rng)
+        networks = [seen.architecture.functional for seen in history.usable]
+        fitted: Fitted = surrogate.fit(networks, scores, rng)
+        if self.method.repeats and fitted.noises() is not None and is_noisy(history.usable):
+            fitted = NoisyIncumbent(fitted, tuple({one.key: one for one in networks}.values()))
         return fitted.hallucinate([pending.architecture.functional for pending in history.pending])
 
     def _suggest(self, chosen: Sequence[Ranked], model: Fitted) -> list[Suggestion]:

@@ -119,7 +119,7 @@ class Portfolio(Agent):
         )
         ranked_by, rule = ranking(acquisition, kappa, batch_rule)
         self._transfer = Transfer(space, dict(zip(names, models, strict=True)), listing)
-        method = Method(stacked, ranked_by, source, rule, transfer=self._transfer)
+        method = Method(stacked, ranked_by, source, rule, transfer=self._transfer, repeats=True)
         greedy = replace(method, acquisition=EXPECTATION, rule=batch.get("believer", acquisition=EXPECTATION))
         self._search, self._greedy = ModelBased(space, 0, method), ModelBased(space, 0, greedy)
 

@@ -45,6 +45,7 @@ class Posterior:
         covariances: (S, m, m) float64, or None for a posterior of marginals only.
         weights: (S,) float64, of sum 1; None for equal weights.
         scales: S fitted transforms, one for each member; empty where all members predict scores.
+        noises: (S,) float64, variance of the noise of an evaluation of g(score); None where evaluations are exact.
     """
 
     means: Array
@@ -53,6 +54,7 @@ class Posterior:
     covariances: Array | None = None
     weights: Array | None = None
     scales: tuple[Scale, ...] = ()
+    noises: Array | None = None
 
     def in_scores(self) -> Posterior:
         """Return the marginals in score units.
@@ -165,6 +167,10 @@ class Fitted(ABC):
         For pending proposals: the posterior mean stays the same and the variance around them shrinks, so that an
         acquisition moves elsewhere (kriging believer: Ginsbourger et al., 2011).
         """
+
+    def noises(self) -> Array | None:
+        """Return the noise variance of an evaluation of g(score), (S,) float64; None where the model has no noise."""
+        return None
 
     def task_correlations(self) -> Mapping[str, float]:
         """Return the estimated correlation rho of the task with each source study, in [-1, 1], by study."""

@@ -113,6 +113,10 @@ class FittedStackedGP(Fitted):
             scales=tuple(scale for part in parts for scale in part.scales),
         )
 
+    def noises(self) -> Array:
+        """See `Fitted.noises`."""
+        return np.concatenate([member.noises() for member in self.members])
+
     def task_correlations(self) -> Mapping[str, float]:
         """See `Fitted.task_correlations`: the sum of weight times rho over the members that use a study."""
         correlations: dict[str, float] = {}

@@ -70,6 +70,11 @@ class FittedOutcomeTransformed(Fitted):
             scales=(scale,) * len(inner.means),
         )
 
+    def noises(self) -> Array | None:
+        """See `Fitted.noises`."""
+        inner = self.fitted.noises()
+        return None if inner is None else self.scale.spread**2 * inner
+
     def hallucinate(self, architectures: Sequence[Architecture]) -> FittedOutcomeTransformed:
         """See `Fitted.hallucinate`."""
         return replace(self, fitted=self.fitted.hallucinate(architectures))
@@ -129,6 +134,11 @@ class FittedSourceResidual(Fitted):
             covariances=None if residual.covariances is None else spread**2 * residual.covariances,
             scales=(self.scale,) * len(means),
         )
+
+    def noises(self) -> Array | None:
+        """See `Fitted.noises`."""
+        inner = self.fitted.noises()
+        return None if inner is None else self.scale.spread**2 * inner
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> FittedSourceResidual:
         """See `Fitted.hallucinate`."""

@@ -37,7 +37,7 @@ def split(evaluations: Sequence[Evaluation], study: Study) -> tuple[list[Evaluat
 
 def observation(seen: Evaluation, score: float) -> Observation:
     """Return the observation that an agent receives of an evaluation."""
-    return Observation(seen.architecture, score, seen.id, seen.agent, seen.hyperparameters)
+    return Observation(seen.architecture, score, seen.id, seen.agent, seen.hyperparameters, seen.seed)
 
 
 def same_task(study: Study, task: str, protocol: str, space: str) -> bool:

@@ -134,7 +134,7 @@ SHAPES: Mapping[str, RecordShape] = MappingProxyType(
             {
                 "state": lambda value: value in set(State) - {State.RUNNING}, "attempts": is_whole,
                 "hyperparameters": is_settings, "based_on": is_basis, "request": is_text, "worker": is_text,
-                "motivation": is_text, "inspired_by": is_texts,
+                "motivation": is_text, "inspired_by": is_texts, "repeat": lambda value: value is True,
                 "reason": is_text, "cancelled": is_wholes, "retried": is_wholes, **_NUMBERS, **_TIMES,
             },
             ("state", "created", "attempts"),

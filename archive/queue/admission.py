@@ -35,7 +35,8 @@ class SuggestionLike(Protocol):
     """Protocol of a suggestion: at least an architecture.
 
     Any of `acquisition`, `mean`, `std`, `priority`, `fidelity`, `hyperparameters`, `motivation`, `inspired_by` (keys),
-    `parent` (an Architecture) and `operations` (from the parent to this network) is stored if the suggestion has it.
+    `repeat`, `parent` (an Architecture) and `operations` (from the parent to this network) is stored if the suggestion
+    has it.
     """
 
     @property
@@ -52,7 +53,7 @@ class Request:
         agent: Id of the agent.
         suggestions: Networks to evaluate.
         budget: The caller's limit, in addition to the study's.
-        unique: Whether to leave out networks that the study has already.
+        unique: Whether to leave out networks that the study has already, except for repeats.
         token: Token of the request.
         basis: Knowledge of the agent when it made the suggestions.
         seconds: Time that the agent took to suggest.
@@ -224,7 +225,7 @@ def _new(request: Request, known: set[str]) -> list[int]:
     new = []
     for at, suggestion in enumerate(request.suggestions):
         key = suggestion.architecture.functional_key
-        if key not in known:
+        if key not in known or getattr(suggestion, "repeat", False):
             known.add(key)
             new.append(at)
     return new
@@ -250,6 +251,7 @@ def _row(request: Request, number: int, at: int, based_on: str | None) -> dict[s
         **{name: _number(optional(name)) for name in ("acquisition", "mean", "std", "fidelity")},
         "hyperparameters": to_json(optional("hyperparameters") or {}),
         "motivation": optional("motivation") or None,
+        "repeat": True if optional("repeat") else None,
         # Without an element, a list has no type that both servers agree on.
         "inspired_by": list(optional("inspired_by") or ()) or None,
         "attempts": 0,

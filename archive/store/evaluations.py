@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 BATCH = 500
 
 _WHOLE = ("number", "agent", "architecture", "hyperparameters", "evaluation")
-_SCALARS = ("id", "value", "epochs", "answered_from", "partial", "created")
+_SCALARS = ("id", "value", "epochs", "answered_from", "partial", "created", "seed")
 
 OF_TASK = """
 MATCH (t:Task) WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $protocol)
@@ -114,7 +114,7 @@ class Evaluations:
     def to_learn_from(self, names: Sequence[str], objective: str) -> list[Evaluation]:
         """Return the evaluations of these studies by study and number, with only the properties that agents use.
 
-        They lack metrics, seconds, seed and device. If any of them is partial, all have the curve of the objective;
+        They lack metrics, seconds and device. If any of them is partial, all have the curve of the objective;
         otherwise none has a curve.
         """
         columns = [*_WHOLE[:-1], *_SCALARS]

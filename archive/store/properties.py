@@ -158,6 +158,7 @@ def proposal_from(node: Row) -> Proposal:
         rung=node.get("rung") or 0,
         refused_by=tuple(node.get("refused_by") or ()),
         alone=bool(node.get("alone")),
+        repeat=bool(node.get("repeat")),
         curve=with_prefix(CURVE, node),
         based_on=from_json(node.get("based_on")),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import blake2b
 from typing import Any, Literal
 
 from archive.architecture.graph import Architecture
@@ -101,7 +102,8 @@ class Proposal:
         number: Number in the study, from 0.
         state: State of the proposal.
         architecture_key: Key of the architecture.
-        functional_key: Functional key of the architecture; a study has at most one proposal with each.
+        functional_key: Functional key of the architecture; a study has at most one proposal with each that is no
+            repeat.
         agent: Id of the agent that made it.
         priority: Priority in the queue; larger is claimed first.
         acquisition: Acquisition value, if the agent has one.
@@ -129,6 +131,7 @@ class Proposal:
             agent.
         seconds: Processor time of the agent's call that suggested it, together with all others of that call.
         request: Token of the call that added it, together with all others of that call.
+        repeat: Whether it is another evaluation, with another seed, of a network that had a result.
     """
 
     id: str
@@ -162,6 +165,7 @@ class Proposal:
     based_on: Mapping[str, Any] = field(default_factory=dict)
     seconds: float | None = None
     request: str | None = None
+    repeat: bool = False
 
     @property
     def cancelled(self) -> bool:
@@ -182,6 +186,14 @@ class Claim:
     def id(self) -> str:
         """The proposal's id."""
         return self.proposal.id
+
+    @property
+    def seed(self) -> int:
+        """Seed of the training: the study's; of a repeat another one, in [0, 2^31), which follows from its id."""
+        if not self.proposal.repeat:
+            return self.study.seed
+        digest = blake2b(f"{self.study.seed} {self.id}".encode(), digest_size=4).digest()
+        return int.from_bytes(digest, "big") >> 1
 
 
 @dataclass(frozen=True)

@@ -211,7 +211,7 @@ class Studies:
     def history(self, name: str) -> builtins.list[Evaluation]:
         """Return the evaluations that an agent learns from: the study's, then those of its source studies.
 
-        They lack metrics, seconds, seed and device. They have the curve of the objective only if one is partial.
+        They lack metrics, seconds and device. They have the curve of the objective only if one is partial.
 
         Raises:
             UnknownNameError: There is no study of this name.

@@ -82,7 +82,9 @@ def proposed(kind, make_space):
 def check(agent, history, suggestions, n):
     keys = [suggestion.architecture.functional_key for suggestion in suggestions]
     assert len(keys) == len(set(keys)) == n
-    assert not set(keys) & set(history.known)
+    assert not {one.architecture.functional_key for one in suggestions if not one.repeat} & set(history.known)
+    repeated = {one.architecture.functional_key for one in suggestions if one.repeat}
+    assert repeated <= {seen.architecture.functional_key for seen in history.usable}
     for suggestion in suggestions:
         agent.space.validate(suggestion.architecture)
         if suggestion.parent is not None:

@@ -8,6 +8,7 @@ import pytest
 from archive import agents
 from archive.agents.ask_tell import enqueueing
 from archive.agents.ask_tell.types import EnqueuedArchitecture
+from archive.agents.base import Suggestion
 from archive.agents.distance_sync import DistanceSync
 from archive.queries import data_model
 from archive.queue import workers
@@ -64,6 +65,8 @@ def fill(archive, shell, folder):
         archive.proposals.fail(last.id, last.token, "out of memory", log="the end of the log", retry=retry)
     _out_of_reach(archive, first)
     enqueueing.add(archive, "first", first.space, _idea(first), enqueueing.LANGUAGE_MODEL)
+    again = Suggestion(first.best().architecture, repeat=True)
+    archive.proposals.create("first", archive.proposals.register_agent("random", {}, "1"), [again])
     (waiting,) = first.ask("nasbot", 1)
     first.report(waiting, 1, {"loss": 1.0})
     shell.types("import", "table", table(folder))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from archive.agents.base import Suggestion as Suggested
 from archive.database.user_query import run_query
 from archive.store.records import Result
 from tests.support.stores import Suggestion, answer, cells, everywhere, study, suggest
@@ -77,3 +78,17 @@ def test_searches_at_once_neither_exceed_the_budget_nor_repeat(archive):
     assert counts(archive) == (True, True)
     claim = archive.proposals.claim("w", study="study")
     assert archive.proposals.complete(claim.id, claim.token, Result(0.5))
+
+
+def test_repeats_are_admitted_with_a_seed_of_their_own(archive):
+    archive.studies.create(study(budget=6))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    (network,) = cells(1)
+    again = Suggested(network, repeat=True)
+    first = archive.proposals.create("study", agent, [Suggested(network)])
+    repeated = archive.proposals.create("study", agent, [again, Suggested(network), again])
+    assert [one.number for one in repeated] == [1, 2]
+    assert [one.repeat for one in (*first, *repeated)] == [False, True, True]
+    claims = archive.proposals.claim_many("worker", 3, study="study")
+    assert len({claim.seed for claim in claims}) == 3
+    assert claims[0].seed == claims[0].study.seed

@@ -89,7 +89,7 @@ class TrialObservation:
             architecture=summary_of(claim.architecture),
             hyperparameters=dict(proposal.hyperparameters),
             protocol={"name": study.protocol, **protocol},
-            seed=study.seed,
+            seed=claim.seed,
             worker=self._worker,
             device=self._device,
         )

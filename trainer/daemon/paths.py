@@ -142,7 +142,7 @@ class TrainerPaths:
             recipe=self.recipes.find(protocol.recipe),
             objective=study.objective,
             direction=study.direction,
-            seed=study.seed,
+            seed=claim.seed,
             device=device.name,
             visible=device.visible,
             threads=self._threads(slots),

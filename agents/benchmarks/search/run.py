@@ -128,7 +128,7 @@ class _Past:
                 self._check()
             else:
                 score = outcome.value if self._study.direction == "maximise" else -outcome.value
-                seen = Observation(architecture, score, id_, agent)
+                seen = Observation(architecture, score, id_, agent, seed=outcome.seed)
                 self._observed.append(self.total)
                 self.history = replace(self.history, observations=(*self.history.observations, seen))
             self.total += 1

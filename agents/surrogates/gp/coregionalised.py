@@ -228,6 +228,10 @@ class FittedCoregionalisedGP(Fitted):
             scales=(self.scale,),
         )
 
+    def noises(self) -> Array:
+        """See `Fitted.noises`."""
+        return np.array([(self.scale.spread * self.output_scale) ** 2 * self.process.noise])
+
     def hallucinate(self, architectures: Sequence[Architecture]) -> FittedCoregionalisedGP:
         """See `Fitted.hallucinate`."""
         if len(architectures) == 0:

@@ -82,6 +82,10 @@ class FittedGP(Fitted):
         with one_thread(len(self.architectures)):
             return self._joint(cross, inner) if inner else self._marginal(cross, len(architectures))
 
+    def noises(self) -> Array:
+        """See `Fitted.noises`."""
+        return self.scale.spread**2 * np.array([process.noise for process in self.processes])
+
     def hallucinate(self, architectures: Sequence[Architecture]) -> FittedGP:
         """See `Fitted.hallucinate`. Each hyperparameter set uses its own mean."""
         if len(architectures) == 0:

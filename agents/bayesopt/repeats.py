@@ -1,0 +1,75 @@
+"""Repeats: another evaluation of an observed network where it promises more than the best new one.
+
+The gains are those of `archive.agents.surrogates.noisy_incumbent`, for any acquisition that ranks the new networks. A
+repeat adds nothing where the model is certain of a network, or certain that it is not the best.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from archive.agents.acquisition.functions import ExpectedImprovement, repeat_gains
+from archive.agents.base import History, Suggestion
+from archive.agents.surrogates.noisy_incumbent import NoisyIncumbent
+from archive.architecture.graph import Architecture
+from archive.spaces.base import Space
+
+# The rank of expected improvement draws no random numbers.
+_UNUSED = np.random.default_rng(0)
+
+
+def repeats(
+    history: History, model: NoisyIncumbent, best_new: Architecture, n: int, space: Space
+) -> tuple[list[Suggestion], NoisyIncumbent]:
+    """Return the repeats among the next `n` suggestions, and the model with their fantasies.
+
+    Args:
+        history: The history.
+        model: The fitted surrogate, conditioned on fantasies of pending proposals.
+        best_new: The new network of the greatest acquisition.
+        n: Number of suggestions, at least 1.
+        space: The search space.
+    """
+    allowed = _repeatable(history, space)
+    repeated: list[Suggestion] = []
+    while len(repeated) < n and allowed:
+        gains = repeat_gains(model.observed)
+        at = max(
+            (at for at, one in enumerate(model.networks) if one.functional_key in allowed),
+            key=lambda at: float(gains[at]),
+            default=None,
+        )
+        if at is None or not gains[at] > _new_gain(model, best_new):
+            break
+        network = model.networks[at]
+        predicted = model.posterior([network]).in_scores()
+        repeated.append(
+            Suggestion(
+                allowed.pop(network.functional_key),
+                acquisition=float(np.exp(gains[at])),
+                mean=float(predicted.mean[0]),
+                std=float(predicted.std[0]),
+                coupling=model.task_correlations(),
+                repeat=True,
+            )
+        )
+        model = model.hallucinate([network])
+    return repeated, model
+
+
+def _new_gain(model: NoisyIncumbent, network: Architecture) -> float:
+    return float(ExpectedImprovement().rank(model.posterior([network.functional]), _UNUSED)[0])
+
+
+def _repeatable(history: History, space: Space) -> dict[str, Architecture]:
+    """Return the networks of the space with a result, by functional key, that are not pending and have not failed."""
+    taken = {one.architecture.functional_key for one in history.pending}
+    taken |= {one.functional_key for one in history.failed}
+    return {
+        seen.architecture.functional_key: seen.architecture
+        for seen in history.usable
+        # Other hyperparameters are another configuration, of which the surrogate knows nothing.
+        if not seen.hyperparameters
+        and seen.architecture.functional_key not in taken
+        and space.contains(seen.architecture)
+    }

@@ -1,0 +1,37 @@
+"""Noise of a history: whether another evaluation of a network could give another score.
+
+| evaluations of one network, with equal hyperparameters   | the history                                              |
+|----------------------------------------------------------|----------------------------------------------------------|
+| two scores differ                                        | has noise                                                |
+| two seeds differ, and no two scores                      | has no noise                                             |
+| none of these                                            | has noise if a seed is on record: a training depends on  |
+|                                                          | it, and the answer of a table has none                   |
+
+The rule says only that there may be noise. Its variance is a hyperparameter of the surrogates, which they fit to all
+evaluations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from archive.agents.base import Observation
+
+
+def is_noisy(observations: Sequence[Observation]) -> bool:
+    """Return whether the scores of observations have noise, by the table at the head of this module."""
+    groups = [each for each in replicates(observations) if len(each) > 1]
+    if any(len({seen.score for seen in each}) > 1 for each in groups):
+        return True
+    if any(len({seen.seed for seen in each}) > 1 for each in groups):
+        return False
+    return any(seen.seed is not None for seen in observations)
+
+
+def replicates(observations: Iterable[Observation]) -> list[list[Observation]]:
+    """Return the observations grouped by network and hyperparameters, in the order of their first ones."""
+    groups: dict[tuple[str, str], list[Observation]] = {}
+    for seen in observations:
+        settings = repr(sorted(seen.hyperparameters.items())) if seen.hyperparameters else ""
+        groups.setdefault((seen.architecture.functional_key, settings), []).append(seen)
+    return list(groups.values())

@@ -1,0 +1,171 @@
+"""Recommendation of a study's best networks: by posterior mean where evaluations have noise, else by value.
+
+The best of n noisy values is the luckiest one: it exceeds the network's true value, and another network may be better.
+A Gaussian process averages the evaluations of each network, and of similar ones, with the noise that it estimates.
+
+| symbol | meaning                                                                                    |
+|--------|--------------------------------------------------------------------------------------------|
+| mu, s  | posterior mean and standard deviation of a network's noise-free score                      |
+| 95 %   | mu - 1.96 s to mu + 1.96 s                                                                 |
+
+The model is the stacked ensemble of `archive.agents.bayesopt.portfolio`, of its members with cheap distances. Its
+transform is linear near the best scores and compresses bad ones (`compress-below-median`), so that noise stays
+symmetric where it matters. Networks with training hyperparameters of their own are compared by the mean of their
+evaluations: the model does not know hyperparameters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from archive.agents.base import Observation
+from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member_model
+from archive.agents.noise import is_noisy, replicates
+from archive.agents.surrogates.base import Array
+from archive.agents.surrogates.stacking import FittedStackedGP, StackedGP
+from archive.agents.transfer.source_tasks import observation, split
+from archive.architecture.graph import Architecture
+from archive.errors import ArchiveError, NumericalError
+from archive.spaces import recorded
+from archive.spaces.base import Space
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+    from archive.store.records import Study
+
+TRANSFORM = "compress-below-median"
+
+LEAST = 5
+"""Fewest networks that a model is fitted to; of fewer, hyperparameters would be those of the prior."""
+
+MOST = 1000
+"""Most networks to fit to: the best half by mean score, the others at random."""
+
+WIDTH = 1.96
+"""Half width of an interval of 95 %, in standard deviations."""
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A network with the estimate of its noise-free score.
+
+    Attributes:
+        architecture: The network.
+        score: The estimate, larger is better: a posterior mean, or without noise the score itself.
+        low: Lower end of its 95 % interval; None where no model could be fitted.
+        high: Upper end.
+        evaluations: Its evaluations.
+    """
+
+    architecture: Architecture
+    score: float
+    low: float | None
+    high: float | None
+    evaluations: tuple[Observation, ...]
+
+    @property
+    def luckiest(self) -> Observation:
+        """The best of its evaluations, the first of equal ones."""
+        return max(self.evaluations, key=lambda seen: seen.score)
+
+
+@dataclass(frozen=True)
+class Recommendations:
+    """The networks of a history, the best first.
+
+    Attributes:
+        ranked: The networks; of equal estimates, the earlier one first.
+        noise: Estimated standard deviation of an evaluation's noise, in score units: 0 for a history without noise,
+            None where it has noise that no model could be fitted to.
+    """
+
+    ranked: tuple[Recommendation, ...]
+    noise: float | None
+
+
+def recommend(space: Space, observations: Sequence[Observation]) -> Recommendations:
+    """Rank the networks of a history by the estimates of their noise-free scores.
+
+    Args:
+        space: The space of the networks.
+        observations: Whole evaluations of finite score.
+    """
+    groups = replicates(observations)
+    if not is_noisy(observations):
+        best = [max(seen.score for seen in each) for each in groups]
+        return Recommendations(_ranked(groups, np.array(best), np.zeros(len(groups))), 0.0)
+    means = np.array([np.mean([seen.score for seen in each]) for each in groups])
+    fitted = _fit(space, observations, groups, means)
+    if fitted is None:
+        return Recommendations(_ranked(groups, means, None), None)
+    posterior = fitted.posterior([each[0].architecture.functional for each in groups]).in_scores()
+    return Recommendations(_ranked(groups, posterior.mean, posterior.std), _noise(fitted))
+
+
+def of_study(archive: Archive, study: Study) -> Recommendations | None:
+    """Rank the networks of a study, with the evaluations of its sources of the same task as further data.
+
+    Returns:
+        The networks that the study has a whole, finite result of; None where its results have no noise, or its space
+        is not known here: their values then are the best estimates.
+    """
+    own, _ = split(archive.studies.history(study.name), study)
+    whole = [seen for seen in own if not seen.partial and math.isfinite(seen.score)]
+    known = {seen.id for seen in whole}
+    # The copy of a result carries no further information.
+    observations = [observation(seen, seen.score) for seen in whole if seen.answered_from not in known]
+    if not is_noisy(observations):
+        return None
+    try:
+        space = recorded.of_record(study.space, study.space_config, archive.connection.settings.home)
+    except ArchiveError:
+        return None
+    recommended = recommend(space, observations)
+    keys = {seen.architecture.functional_key for seen in whole if seen.study == study.name}
+    ranked = tuple(one for one in recommended.ranked if one.architecture.functional_key in keys)
+    return replace(recommended, ranked=ranked) if ranked else None
+
+
+def _fit(
+    space: Space, observations: Sequence[Observation], groups: Sequence[Sequence[Observation]], means: Array
+) -> FittedStackedGP | None:
+    if len(groups) < LEAST or any(seen.hyperparameters for seen in observations):
+        return None
+    order = np.argsort(-means, kind="stable")
+    if len(order) > MOST:
+        # A fixed seed: the same history gives the same recommendation.
+        others = np.random.default_rng(0).permutation(order[MOST // 2 :])[: MOST - MOST // 2]
+        order = np.concatenate([order[: MOST // 2], others])
+    seen = [one for at in np.sort(order) for one in groups[at]]
+    names = [name for name in defaults(space) if is_cheap(name, space)]
+    stacked = StackedGP([member_model(name, space).surrogate(TRANSFORM) for name in names])
+    scores = np.array([one.score for one in seen], np.float64)
+    try:
+        return stacked.fit([one.architecture.functional for one in seen], scores, np.random.default_rng(0))
+    except NumericalError:
+        return None
+
+
+def _ranked(groups: Sequence[Sequence[Observation]], scores: Array, stds: Array | None) -> tuple[Recommendation, ...]:
+    half = None if stds is None else WIDTH * stds
+    return tuple(
+        Recommendation(
+            groups[at][0].architecture,
+            float(scores[at]),
+            None if half is None else float(scores[at] - half[at]),
+            None if half is None else float(scores[at] + half[at]),
+            tuple(groups[at]),
+        )
+        for at in np.argsort(-scores, kind="stable").tolist()
+    )
+
+
+def _noise(fitted: FittedStackedGP) -> float:
+    """Return the estimated standard deviation near the best scores, where the transform is the identity."""
+    variances = fitted.noises()
+    return float(np.sqrt(np.average(variances, weights=fitted.weights)))

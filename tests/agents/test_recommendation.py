@@ -1,0 +1,76 @@
+"""Noise of a history, and the recommendation of its best networks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from archive.agents.noise import is_noisy
+from archive.agents.recommendation import LEAST, recommend
+from archive.spaces.nasbench201 import NasBench201
+from tests.support.histories import Chains, observed
+
+FIRST, SECOND = Chains().every()[:2]
+
+
+@pytest.mark.parametrize(
+    ("networks", "scores", "seeds", "noisy"),
+    [
+        ((FIRST, SECOND), (0.1, 0.2), (None, None), False),
+        ((FIRST, SECOND), (0.1, 0.2), (0, 0), True),
+        ((FIRST, FIRST), (0.1, 0.2), (None, None), True),
+        ((FIRST, FIRST), (0.1, 0.1), (None, None), False),
+        # The copy of one training is no second training.
+        ((FIRST, FIRST), (0.1, 0.1), (3, 3), True),
+        ((FIRST, FIRST), (0.1, 0.1), (3, 4), False),
+        ((FIRST, FIRST, SECOND, SECOND), (0.1, 0.1, 0.2, 0.3), (0, 1, 2, 3), True),
+    ],
+)
+def test_noise_by_seeds_and_replicates(networks, scores, seeds, noisy):
+    seen = [replace(one, seed=seed) for one, seed in zip(observed(networks, scores), seeds, strict=True)]
+    assert is_noisy(seen) is noisy
+
+
+def test_other_hyperparameters_are_no_replicates():
+    seen = observed((FIRST, FIRST), (0.1, 0.2))
+    assert not is_noisy([seen[0], replace(seen[1], hyperparameters={"rate": 0.1})])
+
+
+def test_without_noise_the_best_value_is_recommended_exactly():
+    networks = Chains().every()[:12]
+    scores = np.random.default_rng(0).normal(size=12)
+    recommended = recommend(Chains(), observed(networks, scores))
+    assert recommended.noise == 0.0
+    assert [one.score for one in recommended.ranked] == sorted(scores.tolist(), reverse=True)
+    best = recommended.ranked[0]
+    assert (best.architecture, best.low, best.high) == (networks[int(scores.argmax())], best.score, best.score)
+
+
+def test_few_noisy_networks_are_ranked_by_their_means():
+    several = [FIRST, FIRST, FIRST, SECOND, SECOND]
+    recommended = recommend(Chains(), observed(several, [0.9, 0.1, 0.2, 0.6, 0.5]))
+    assert len(recommended.ranked) < LEAST
+    assert [one.architecture for one in recommended.ranked] == [SECOND, FIRST]
+    assert [one.score for one in recommended.ranked] == pytest.approx([0.55, 0.4])
+    assert (recommended.noise, recommended.ranked[0].low) == (None, None)
+
+
+def test_the_luckiest_of_noisy_values_is_not_recommended():
+    space, rng = NasBench201(), np.random.default_rng(1)
+    networks = list({one.functional_key: one for one in (space.sample(rng) for _ in range(40))}.values())
+    truth = np.linspace(0.0, 1.0, len(networks))
+    # Three evaluations of each; a single one of a mediocre network is lucky.
+    scores = [level + 0.1 * z for level in truth for z in rng.normal(size=3)]
+    lucky = len(networks) // 2
+    scores[3 * lucky] = 1.6
+    recommended = recommend(space, observed([one for one in networks for _ in range(3)], scores))
+    values = {one.functional_key: level for one, level in zip(networks, truth, strict=True)}
+    best = recommended.ranked[0]
+    assert max(recommended.ranked, key=lambda one: one.luckiest.score).architecture == networks[lucky]
+    assert values[best.architecture.functional_key] > 0.9
+    # The standard deviation is 0.1, and 0.15 with the outlier.
+    assert 0.07 < recommended.noise < 0.25
+    inside = [one.low <= values[one.architecture.functional_key] <= one.high for one in recommended.ranked]
+    assert np.mean(inside) > 0.8
