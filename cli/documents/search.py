@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from archive.cli.documents.base import Document, JsonObject
+from archive.cli.documents.studies import EstimateItem
 
 
 class IncumbentItem(JsonObject):
@@ -21,6 +22,22 @@ class IncumbentItem(JsonObject):
     value: float
     held_out: float | None
     weights: str | None
+
+
+class RecommendedItem(JsonObject):
+    """The architecture with the best estimate of its noise-free value.
+
+    Attributes:
+        architecture: Its key.
+        proposal: Id of the proposal with its best value.
+        value: This value.
+        expected: The estimate.
+    """
+
+    architecture: str
+    proposal: str
+    value: float
+    expected: EstimateItem
 
 
 class GainItem(JsonObject):
@@ -59,7 +76,9 @@ class SearchDocument(Document):
         exhausted: Whether there is nothing left to evaluate.
         warm_started_from: Names of the sources.
         server: Where the archive is.
-        best: The best architecture; null where no evaluation succeeded (exit code 3).
+        best: The architecture of the best single value; null where no evaluation succeeded (exit code 3).
+        recommended: The architecture to use where another training could give another value, by posterior mean; null
+            where results have no noise: `best` is then the recommendation.
         gain: Gain over the initial networks; null where it is not known.
     """
 
@@ -78,4 +97,5 @@ class SearchDocument(Document):
     warm_started_from: list[str]
     server: str
     best: IncumbentItem | None
+    recommended: RecommendedItem | None
     gain: GainItem | None

@@ -171,29 +171,51 @@ class StudyDocument(Document, StudyItem):
     proposals: list[ProposalItem]
 
 
+class EstimateItem(JsonObject):
+    """Estimate of the noise-free value of a network.
+
+    Attributes:
+        mean: Posterior mean.
+        low: Lower end of its 95 % interval; null where there are too few networks for a model.
+        high: Upper end.
+        evaluations: Number of evaluations of the network.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    evaluations: int
+
+
 class BestItem(ProposalItem):
-    """One of the best proposals of a study.
+    """One of the best networks of a study: the proposal with its best value.
 
     Attributes:
         weights: Where its trained weights are, if they were kept.
+        expected: Estimate of its value where results have noise, else null.
     """
 
     weights: str | None
+    expected: EstimateItem | None
 
 
 class BestList(Document):
-    """The best proposals of a study.
+    """The best networks of a study.
 
     Attributes:
         study: Its name.
         objective: Name of the metric that is optimised.
         direction: Whether larger or smaller values are better.
-        proposals: The best first.
+        noise: Estimated standard deviation of a result; null where results have no noise, or it cannot be estimated.
+        luckiest: Id of the proposal with the best single value where results have noise, else null.
+        proposals: The best first: by the mean of `expected` where results have noise, else by value.
     """
 
     study: str
     objective: str
     direction: Literal["maximise", "minimise"]
+    noise: float | None
+    luckiest: str | None
     proposals: list[BestItem]
 
 

@@ -12,9 +12,11 @@ from click.core import ParameterSource
 
 from archive.cli.render import print_line
 from archive.cli.search.request import agent_of
+from archive.cli.study.estimates import best_view, best_views, estimate_item, interval
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent
+    from archive.agents.recommendation import Recommendation
     from archive.api import Archive
     from archive.store.records import State, Study
     from archive.store.snapshots import Snapshot
@@ -82,6 +84,7 @@ def outcome(
         exhausted: Why nothing is left to evaluate; None where something may be.
     """
     from archive.agents.initial_design import gain
+    from archive.agents.recommendation import of_study
     from archive.store.records import State
 
     study, best = last.study, last.incumbent
@@ -103,6 +106,7 @@ def outcome(
         "warm_started_from": list(archive.studies.sources(study.name)),
         "server": place(archive),
         "best": None,
+        "recommended": None,
         "gain": gained and asdict(gained),
     }
     if best is not None:
@@ -113,7 +117,18 @@ def outcome(
             "held_out": best.metrics.get(_held_out(study.objective, task)),
             "weights": weights and weights.uri,
         }
+        ranked = of_study(archive, study)
+        result["recommended"] = ranked and _recommended(last, ranked.ranked[0])
     return result
+
+
+def _recommended(last: Snapshot, one: Recommendation) -> dict[str, Any] | None:
+    """Return the recommended network of a study whose results have noise, with the proposal of its best value."""
+    view = best_view(best_views(last), one)
+    if view is None:
+        return None
+    about = {"architecture": view.architecture_key, "proposal": view.id, "value": view.value}
+    return {**about, "expected": estimate_item(last.study, one)}
 
 
 def _held_out(objective: str, task: Task | TabularTask) -> str:
@@ -143,6 +158,8 @@ def print_outcome(ctx: click.Context, result: Mapping[str, Any], study: Study) -
     print_line()
     print_line(("best architecture", "bold"), f"  {best['architecture']}  (proposal {best['proposal']})")
     print_line(f"{metric:<17}  {best['value']:.4g}{where}")
+    if result["recommended"]:
+        print_line(f"recommended        {_estimate(result['recommended'])}")
     if result["gain"]:
         print_line(f"gain               {_gain(result['gain'], result['evaluations'], study.direction)}")
     if result["pruned"]:
@@ -158,6 +175,14 @@ def print_outcome(ctx: click.Context, result: Mapping[str, Any], study: Study) -
     print_line(f"  {archive} arch show {best['architecture'][:8]}")
     if not result["exhausted"]:
         print_line(f"  {_longer(ctx, archive, result, study)}")
+
+
+def _estimate(recommended: Mapping[str, Any]) -> str:
+    """Return the recommended network with its estimate, in words."""
+    estimate = recommended["expected"]
+    counted = f"{estimate['evaluations']} evaluation{'s' if estimate['evaluations'] > 1 else ''}"
+    known = "" if estimate["low"] is None else f", 95 %: {interval(estimate)}"
+    return f"{recommended['architecture']}  (expected {estimate['mean']:.4g}{known}; {counted})"
 
 
 def _gain(gain: Mapping[str, Any], evaluations: int, direction: str) -> str:

@@ -8,11 +8,16 @@ import click
 
 from archive.cli.names import STUDY
 from archive.cli.parameters import Count
-from archive.cli.render import json_option, open_archive, print_json, print_message, print_table
+from archive.cli.render import json_option, open_archive, print_json, print_line, print_message, print_table
+from archive.cli.study.estimates import best_view, best_views, estimate_item, interval
 from archive.cli.study.items import proposal_item
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from archive.agents.recommendation import Recommendation
     from archive.store.records import Study
+    from archive.store.snapshots import Snapshot
 
 TEST = "test_"
 SHOWN_COSTS = ("params", "flops", "latency_ms")
@@ -20,7 +25,7 @@ SHOWN_COSTS = ("params", "flops", "latency_ms")
 
 @click.command("best")
 @click.argument("name", metavar="STUDY", type=STUDY)
-@click.option("--top", "count", type=Count(1), default=1, help="Number of proposals.")
+@click.option("--top", "count", type=Count(1), default=1, help="Number of networks.")
 @json_option
 @click.pass_context
 def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
@@ -28,21 +33,47 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
 
     Results of whole trainings only, unless a study with rungs has none yet. Of equal values, the earlier one comes
     first.
+
+    The best of many noisy values is the luckiest one. Where another training of a network could give another value,
+    networks are ranked by the posterior mean of a Gaussian process instead (expected), with an interval of 95 %; the
+    luckiest value is shown beside them. Results without a seed on record, as those of most tables, have no noise.
     """
+    from archive.agents import recommendation
+
     with open_archive(ctx) as archive:
         snapshot = archive.studies.snapshot(name)
-        items = [proposal_item(snapshot.study, view) for view in snapshot.best(count)]
+        ranked = recommendation.of_study(archive, snapshot.study)
+        items = _by_value(snapshot, count) if ranked is None else _by_estimate(snapshot, ranked.ranked[:count])
         for item in items:
             weights = archive.weights.of_evaluation(item["proposal"])
             item["weights"] = weights and weights.uri
-    study = snapshot.study
+    study, lucky = snapshot.study, snapshot.incumbent if ranked else None
     if as_json:
         about = {"study": study.name, "objective": study.objective, "direction": study.direction}
-        print_json({**about, "proposals": items})
+        noise = {"noise": ranked and ranked.noise, "luckiest": lucky and lucky.id}
+        print_json({**about, **noise, "proposals": items})
     elif items:
         _print(study, items)
+        if ranked is not None and lucky is not None:
+            deviation = "" if ranked.noise is None else f"; noise of a training: {ranked.noise:.2g}"
+            print_line(f"luckiest value: {lucky.value:.4g}, {lucky.architecture_key} (#{lucky.number}){deviation}")
     else:
         print_message(f"the study {study.name} has no evaluation with a value yet")
+
+
+def _by_value(snapshot: Snapshot, count: int) -> list[dict[str, Any]]:
+    return [{**proposal_item(snapshot.study, view), "expected": None} for view in snapshot.best(count)]
+
+
+def _by_estimate(snapshot: Snapshot, ranked: Sequence[Recommendation]) -> list[dict[str, Any]]:
+    """Return the best evaluation of each network in the study, with the estimate."""
+    views = best_views(snapshot)
+    study = snapshot.study
+    return [
+        {**proposal_item(study, view), "expected": estimate_item(study, one)}
+        for one in ranked
+        if (view := best_view(views, one)) is not None
+    ]
 
 
 def _print(study: Study, items: list[dict[str, Any]]) -> None:
@@ -50,9 +81,12 @@ def _print(study: Study, items: list[dict[str, Any]]) -> None:
     tested = sorted({metric for item in items for metric in item["metrics"] if metric.startswith(TEST)})
     kept = ["weights"] if any(item["weights"] for item in items) else []
     costs = [name for name in SHOWN_COSTS if any(item["metrics"].get(name) is not None for item in items)]
+    expected = ("expected", "95 %", "evaluations") if items[0]["expected"] else ()
     rows = [
         (
-            *(item["number"], item["architecture"], item["value"]),
+            *(item["number"], item["architecture"]),
+            *(_estimate(item["expected"]) if expected else ()),
+            item["value"],
             *(item["metrics"].get(metric) for metric in tested),
             *(_cost(item["metrics"].get(cost)) for cost in costs),
             *(item["epochs"], item["seconds"]),
@@ -60,7 +94,13 @@ def _print(study: Study, items: list[dict[str, Any]]) -> None:
         )
         for item in items
     ]
-    print_table(("number", "architecture", study.objective, *tested, *costs, "epochs", "seconds", *kept), rows)
+    print_table(
+        ("number", "architecture", *expected, study.objective, *tested, *costs, "epochs", "seconds", *kept), rows
+    )
+
+
+def _estimate(estimate: dict[str, Any]) -> tuple[Any, ...]:
+    return estimate["mean"], interval(estimate), estimate["evaluations"]
 
 
 def _cost(value: float | None) -> float | int | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from archive import frames
+from archive.agents.base import Suggestion
 from archive.cli.search import live
 from archive.exchange import study_rows
 from archive.store.records import Result, Weights
@@ -58,6 +59,24 @@ def test_results_of_whole_trainings_come_alone_and_with_their_weights(archive, u
     assert (row["number"], row["weights"]) == (1, "file:///kept")
     told = user.types("study", "best", "study").stdout
     assert "test_accuracy" in told and "0.25" in told and "file:///kept" in told
+
+
+def test_noisy_results_are_ranked_by_their_estimates_beside_the_luckiest(archive, user):
+    archive.studies.create(study(budget=40, direction="minimise"))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    networks = cells(3)
+    repeated = [Suggestion(network, repeat=at > 0) for network in networks for at in range(3)]
+    archive.proposals.create("study", agent, repeated)
+    # The second network is the best but for one lucky evaluation of the first one.
+    for seed, value in enumerate([0.1, 0.8, 0.9, 0.5, 0.4, 0.3, 0.7, 0.7, 0.7]):
+        complete(archive, value, seed=seed)
+    document = json.loads(user.types("study", "best", "study", "--top", "2", "--json").stdout)
+    first, second = document["proposals"]
+    assert (first["number"], first["value"], second["number"], second["value"]) == (5, 0.3, 0, 0.1)
+    assert first["expected"] == {"mean": pytest.approx(0.4), "low": None, "high": None, "evaluations": 3}
+    assert (document["luckiest"], document["noise"]) == (second["proposal"], None)
+    told = user.types("study", "best", "study").stdout
+    assert "expected" in told and "luckiest value: 0.1" in told
 
 
 def test_a_study_without_a_value_has_no_best(archive, user):
