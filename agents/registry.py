@@ -38,6 +38,7 @@ registry = Registry(
         "random-forest": "archive.agents.bayesopt.random_forest:RandomForestSearch",
         "regularized-evolution": "archive.agents.baselines.regularized_evolution:RegularizedEvolution",
         "reinforce": "archive.agents.baselines.reinforce:Reinforce",
+        "source-best": "archive.agents.baselines.source_best:SourceBest",
         "tpe": "archive.agents.baselines.optuna_samplers:Tpe",
         "treebo": "archive.agents.baselines.treebo:TreeBO",
         "tw": "archive.agents.bayesopt.tree_wasserstein:TreeWassersteinSearch",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -32,8 +32,17 @@ from archive.errors import UsageError
 from archive.kernels.gram import Gram
 from archive.spaces.base import Space
 
-if TYPE_CHECKING:
-    from archive.agents.transfer.coordinator import Transfer
+
+class SourceUse(Protocol):
+    """Use of source studies: `archive.agents.transfer.coordinator.Transfer`, or another."""
+
+    def first(
+        self, history: History, generator: CandidateGenerator, n: int, rng: np.random.Generator
+    ) -> tuple[list[Suggestion], int | None]:
+        """Return the suggestions that open a study, and the size of its initial design; None without sources."""
+
+    def with_sources(self, cold: Surrogate, history: History) -> Surrogate:
+        """Return the surrogate extended by the sources of a history; unchanged without usable sources."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +65,7 @@ class Method:
     source: CandidateGenerator
     rule: BatchSelection
     shortlist: int = 300
-    transfer: Transfer | None = None
+    transfer: SourceUse | None = None
     repeats: bool = False
 
 

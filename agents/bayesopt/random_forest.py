@@ -21,6 +21,7 @@ from archive.agents.options import BATCH, BatchOptions, choose
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.random_forest import RandomForest
 from archive.agents.surrogates.transformed import OutcomeTransformed
+from archive.agents.transfer.pooled import PooledSources
 from archive.spaces.base import Space
 
 
@@ -61,6 +62,7 @@ class RandomForestSearch(ModelBased):
         space: The search space.
         options: See `BatchOptions`; the presets are `default` and `smac`.
         trees: Trees of the forest; None means the preset's value.
+        sources: Whether it is trained on the evaluations of source studies, too (`archive.agents.transfer.pooled`).
     """
 
     kind = "random-forest"
@@ -72,11 +74,14 @@ class RandomForestSearch(ModelBased):
         when="baseline with the features of our agents",
     )
 
-    def __init__(self, space: Space, options: BatchOptions = BATCH, trees: int | None = None) -> None:
+    def __init__(
+        self, space: Space, options: BatchOptions = BATCH, trees: int | None = None, sources: bool = False
+    ) -> None:
         """Look the names up."""
         choices = choose(PRESETS, options, trees=trees)
         forest = RandomForest(encoding(space, "default"), choices.trees)
         ranked_by, rule = ranking(choices.acquisition, choices.kappa, choices.batch_rule)
         source = candidate_generators.get(choices.candidates, space)
         surrogate = OutcomeTransformed(forest, outcome_transforms.get(choices.transform))
-        super().__init__(space, options.n_initial, Method(surrogate, ranked_by, source, rule))
+        transfer = PooledSources(space, surrogate) if sources else None
+        super().__init__(space, options.n_initial, Method(surrogate, ranked_by, source, rule, transfer=transfer))

@@ -158,7 +158,7 @@ def test_the_catalogue_says_who_transfers():
     history = History(sources=(source(networks, range(20)),))
     for kind, info in infos().items():
         agent = agents.get(kind, space)
-        assert agent.transfers == info.transfers == (kind in TRANSFER)
+        assert agent.transfers == info.transfers == (kind in (*TRANSFER, "source-best"))
         if not agent.transfers and kind != "arc":
             plain, other = (agent.propose(each, 2, np.random.default_rng(4)) for each in (History(), history))
             assert plain == other

@@ -1,0 +1,80 @@
+"""The best of the sources first, then another agent: the baseline of every warm start.
+
+A transfer that is not ahead of it has learnt no more than a list of good networks.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+
+from archive.agents import registry
+from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count
+from archive.agents.noise import replicates
+from archive.errors import UsageError
+from archive.spaces.base import Space
+
+
+@final
+class SourceBest(Agent):
+    """Evaluates the best networks of the source studies, then follows another agent.
+
+    Sources take turns. The order within a source is that of the mean scores of its networks. Networks of other spaces
+    are left out. Without sources it is the other agent alone.
+
+    Args:
+        space: The search space.
+        top: Number of networks of the sources, all together.
+        then: Name of the agent of all later suggestions; it sees no sources.
+
+    Raises:
+        UnknownNameError: There is no such agent.
+        UsageError: A setting is out of range.
+    """
+
+    kind = "source-best"
+    info = AgentInfo(
+        summary="the ten best networks of the sources, then regularized evolution",
+        paper="a baseline of transfer",
+        cost="that of the other agent",
+        when="to measure what a warm start is worth",
+        transfers=True,
+    )
+
+    def __init__(self, space: Space, top: int = 10, then: str = "regularized-evolution") -> None:
+        """Look the name up."""
+        super().__init__(space)
+        if top < 1:
+            raise UsageError(f"top must be >= 1, got {top}")
+        if then == self.kind:
+            raise UsageError(f"then must be another agent than {self.kind}, got {then!r}")
+        self.top, self._then = top, registry.get(then, space)
+
+    @property
+    def transfers(self) -> bool:
+        """See `Agent.transfers`."""
+        return True
+
+    def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        """See `Agent.propose`."""
+        check_count(n)
+        ranked = self._ranked(history)
+        new = [one for one in ranked if one.architecture.functional_key not in history.known][:n]
+        missing = n - len(new)
+        return [*new, *self._then.propose(history.with_pending(new), missing, rng)] if missing else new
+
+    def _ranked(self, history: History) -> list[Suggestion]:
+        """Return the best networks of the sources, known ones included, at most `top`."""
+        orders = []
+        for source in history.sources:
+            groups = replicates(History(source.observations).usable)
+            groups.sort(key=lambda each: -float(np.mean([seen.score for seen in each])))
+            networks = (each[0].architecture for each in groups)
+            orders.append([one for one in networks if one.space == self.space.name and self.space.contains(one)])
+        chosen = {}
+        for place in range(self.top):
+            for order in orders:
+                if place < len(order) and len(chosen) < self.top:
+                    chosen.setdefault(order[place].functional_key, Suggestion(order[place]))
+        return list(chosen.values())

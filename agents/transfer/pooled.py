@@ -1,0 +1,128 @@
+"""Pooled transfer: one surrogate trained on the evaluations of a task and of its sources, as a baseline.
+
+| symbol | meaning                                                                     | shape  |
+|--------|-----------------------------------------------------------------------------|--------|
+| y      | scores of the target task, transformed, of mean 0 and standard deviation 1  | (n,)   |
+| y'     | those of each source task, likewise by themselves                           | (n',)  |
+
+The surrogate is fitted to (y, y') without knowing which is which. It assumes that the tasks rank networks alike, which
+is what `archive.agents.transfer.coordinator` estimates instead. The first `FIRST` proposals maximise the mean of the
+model of the sources: fewer scores have no scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from archive.agents.acquisition.candidate_generators import CandidateGenerator
+from archive.agents.base import History, Suggestion
+from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate
+from archive.agents.surrogates.transformed import OutcomeTransformed
+from archive.agents.transfer.source_model import grouped
+from archive.agents.transfer.source_tasks import too_little
+from archive.architecture.graph import Architecture
+from archive.spaces.base import Space
+
+FIRST = 5
+"""Evaluations before the first fit to the target's scores."""
+
+
+@final
+class PooledSources:
+    """Use of the source studies of a space by one pooled surrogate.
+
+    Args:
+        space: The space that the agent searches; sources of other spaces are ignored.
+        surrogate: The agent's surrogate.
+    """
+
+    def __init__(self, space: Space, surrogate: OutcomeTransformed) -> None:
+        """Keep the arguments."""
+        self.space, self.surrogate = space, surrogate
+
+    def first(
+        self, history: History, generator: CandidateGenerator, n: int, rng: np.random.Generator
+    ) -> tuple[list[Suggestion], int | None]:
+        """See `archive.agents.transfer.coordinator.Transfer.first`."""
+        networks, values = self._pool(history)
+        if not networks:
+            return [], None
+        model = self.surrogate.surrogate.fit(networks, values, rng)
+        missing = FIRST - len(history.usable) - len(history.pending)
+
+        def rank(candidates: Sequence[Architecture]) -> Array:
+            return model.posterior([one.functional for one in candidates]).mean
+
+        ranked = generator.candidates(history, rank, min(missing, n), rng) if missing > 0 else []
+        return [Suggestion(one.candidate.architecture, parent=one.candidate.parent) for one in ranked], FIRST
+
+    def with_sources(self, cold: Surrogate, history: History) -> Surrogate:
+        """Return the surrogate of a history, pooled with its sources; unchanged without usable sources."""
+        networks, values = self._pool(history)
+        if not networks:
+            return cold
+        return OutcomeTransformed(Pooled(self.surrogate.surrogate, tuple(networks), values), self.surrogate.transform)
+
+    def _pool(self, history: History) -> tuple[list[Architecture], Array]:
+        """Return the networks of all usable sources, and y'."""
+        networks: list[Architecture] = []
+        values: list[Array] = []
+        for group in grouped(history.sources):
+            if group.space != self.space.name or too_little(*group.sources):
+                continue
+            seen = group.chosen()
+            scores = np.array([one.score for one in seen], np.float64)
+            networks += [one.architecture.functional for one in seen]
+            values.append(self.surrogate.transform.learn(scores).standardise(scores))
+        return networks, np.concatenate(values) if values else np.empty(0)
+
+
+@final
+class Pooled(Surrogate):
+    """A surrogate fitted to standardised scores of a task together with those of its sources.
+
+    Args:
+        surrogate: The surrogate.
+        networks: Networks of the sources.
+        values: (n',) float64: y'.
+    """
+
+    def __init__(self, surrogate: Surrogate, networks: tuple[Architecture, ...], values: Array) -> None:
+        """Keep the arguments."""
+        self.surrogate, self.networks, self.values = surrogate, networks, values
+
+    def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> FittedPooled:
+        """See `Surrogate.fit`."""
+        together = [*architectures, *self.networks]
+        fitted = self.surrogate.fit(together, np.concatenate([scores, self.values]), rng)
+        return FittedPooled(fitted, float(scores.max()))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FittedPooled(Fitted):
+    """A fitted `Pooled`.
+
+    Attributes:
+        fitted: The surrogate of all tasks.
+        best: The incumbent's y, fantasies included; scores of the sources are none.
+    """
+
+    fitted: Fitted
+    best: float
+
+    def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
+        """See `Fitted.posterior`."""
+        inner = self.fitted.posterior(architectures, joint=joint)
+        return replace(inner, best=np.full(len(inner.means), self.best))
+
+    def hallucinate(self, architectures: Sequence[Architecture]) -> FittedPooled:
+        """See `Fitted.hallucinate`."""
+        if len(architectures) == 0:
+            return self
+        best = max(self.best, float(self.fitted.posterior(architectures).mean.max()))
+        return FittedPooled(self.fitted.hallucinate(architectures), best)
