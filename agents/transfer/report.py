@@ -7,6 +7,7 @@
 | proposals    | the study's proposals that were based on it                                               |
 | coupling     | correlation of the study's task with it, in [-1, 1], as last estimated by the agent; None |
 |              | for the same task, and before the first estimate                                          |
+| couplings    | all of these estimates: number of a proposal to the correlation that it is based on       |
 | best_rank    | rank of its best network among the study's own evaluations, 1 is best; None where the     |
 |              | study has not evaluated it                                                                |
 """
@@ -14,7 +15,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from archive.agents.transfer.source_tasks import same_task
@@ -34,6 +35,7 @@ class Contribution(NamedTuple):
     evaluations: int
     proposals: int
     coupling: float | None
+    couplings: Mapping[int, float]
     best_rank: int | None
 
 
@@ -55,6 +57,7 @@ def contributed(archive: Archive, name: str) -> list[Contribution]:
     for source in sources:
         other = archive.studies.get(source)
         based = [one for one in proposals if source in one.based_on.get("observations", ())]
+        couplings = _couplings(proposals, source)
         rows.append(
             Contribution(
                 study=source,
@@ -63,16 +66,17 @@ def contributed(archive: Archive, name: str) -> list[Contribution]:
                 same_task=same_task(study, other.task, other.protocol, other.space),
                 evaluations=len(by_study[source]),
                 proposals=len(based),
-                coupling=_coupling(proposals, source),
+                coupling=next(reversed(couplings.values()), None),
+                couplings=couplings,
                 best_rank=_rank(by_study[source], by_study[name]),
             )
         )
     return rows
 
 
-def _coupling(proposals: Sequence[Proposal], source: str) -> float | None:
-    estimates = [one.based_on["coupling"][source] for one in proposals if source in one.based_on.get("coupling", ())]
-    return estimates[-1] if estimates else None
+def _couplings(proposals: Sequence[Proposal], source: str) -> dict[int, float]:
+    known = [one for one in proposals if source in one.based_on.get("coupling", ())]
+    return {one.number: one.based_on["coupling"][source] for one in known}
 
 
 def _rank(theirs: Sequence[Evaluation], own: Sequence[Evaluation]) -> int | None:

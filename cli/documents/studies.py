@@ -121,6 +121,18 @@ class ProposalItem(JsonObject):
     finished: str | None
 
 
+class CouplingItem(JsonObject):
+    """Estimated correlation of a study's task with a source, at one proposal.
+
+    Attributes:
+        number: Number of the proposal in the study.
+        coupling: The correlation that it is based on, in [-1, 1].
+    """
+
+    number: int
+    coupling: float
+
+
 class SourceItem(JsonObject):
     """What a source of a warm start has contributed.
 
@@ -132,6 +144,7 @@ class SourceItem(JsonObject):
         evaluations: How many it has with a finite value.
         proposals: How many of the study's proposals were based on it.
         coupling: How far the agent took the task to follow it, in [-1, 1], when it was last asked.
+        couplings: These estimates at every proposal that has one, by number.
         best_rank: The rank of its best network among what the study itself has evaluated, 1 is best.
     """
 
@@ -142,6 +155,7 @@ class SourceItem(JsonObject):
     evaluations: int
     proposals: int
     coupling: float | None
+    couplings: list[CouplingItem]
     best_rank: int | None
 
 

@@ -59,7 +59,11 @@ def list_studies(ctx: click.Context, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
-    """Show a study: settings, source studies, proposals, incumbent."""
+    """Show a study: settings, source studies, proposals, incumbent.
+
+    With source studies of other tasks, the column coupling has the correlation of the task with each of them, in
+    [-1, 1], as the agent estimated it for the proposal. It is empty before the first estimate.
+    """
     from archive.agents.transfer.report import contributed
     from archive.queue.successive_halving import Rungs
 
@@ -71,6 +75,8 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
     described["warm_started_from"] = [row["study"] for row in sources]
     proposals = [proposal_item(stored, view) for view in snapshot.proposals]
     if as_json:
+        for row in sources:
+            row["couplings"] = [{"number": at, "coupling": rho} for at, rho in row["couplings"].items()]
         print_json({**described, "sources": sources, "incumbent": best and best.id, "proposals": proposals})
         return
     rungs = Rungs.of(stored.config)
@@ -82,11 +88,20 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
         print_line((f"{'incumbent':<18}", "bold"), about, wrap=True)
     if sources:
         print_table(SOURCES, [[row[column] for column in SOURCES] for row in sources], title="warm-started from")
-    _print_proposals(proposals, rungs)
+    _print_proposals([{**row, "coupling": _coupling(sources, row["number"])} for row in proposals], rungs)
+
+
+def _coupling(sources: list[dict[str, Any]], number: int) -> str | None:
+    """Return the estimated correlations with the sources at a proposal, as text; None where there is no estimate."""
+    known = {row["study"]: row["couplings"][number] for row in sources if number in row["couplings"]}
+    if len(sources) == 1:
+        return next((f"{rho:.2f}" for rho in known.values()), None)
+    return ", ".join(f"{study} {rho:.2f}" for study, rho in known.items()) or None
 
 
 def _print_proposals(proposals: list[dict[str, Any]], rungs: Rungs | None) -> None:
-    shown = ("number", "state", "architecture", "acquisition", "rung", "epochs", "value", "seconds", "reason")
+    about = ("number", "state", "architecture", "acquisition", "coupling")
+    shown = (*about, "rung", "epochs", "value", "seconds", "reason")
     # Columns without a value would only narrow the others.
     columns = [column for column in shown if any(row[column] is not None for row in proposals)]
     rows = [{**row, "architecture": row["architecture"][:8]} for row in proposals]

@@ -39,7 +39,11 @@ def test_another_task_helps_and_is_shown(archive, types):
     (row,) = shown["sources"]
     assert (row["study"], row["same_task"], row["evaluations"], row["proposals"]) == ("source", False, 12, 6)
     assert -1.0 <= row["coupling"] <= 1.0
-    assert "warm-started from" in " ".join(types("study", "show", "warm").stdout.split())
+    estimates = {one["number"]: one["coupling"] for one in row["couplings"]}
+    # The first five proposals are those of the source and of the initial design.
+    assert estimates == {5: row["coupling"]}
+    told = types("study", "show", "warm").stdout
+    assert "warm-started from" in " ".join(told.split()) and f"{row['coupling']:.2f}" in told
     other = types(*task("edges"), "--study", "warm", "--agent", "random", "--budget", "7")
     assert "are not used: the agent random" in " ".join(other.stderr.split())
 

@@ -22,9 +22,8 @@ def space(tmp_path_factory):
 
 
 def source(networks, scores, study="s"):
-    seen = tuple(
-        Observation(one, float(value), f"{study}#{at}") for at, (one, value) in enumerate(zip(networks, scores, strict=True))
-    )
+    pairs = enumerate(zip(networks, scores, strict=True))
+    seen = tuple(Observation(one, float(value), f"{study}#{at}") for at, (one, value) in pairs)
     return SourceStudy(study, study, f"{study}/1", networks[0].space, seen)
 
 
