@@ -9,6 +9,12 @@ Scores are mapped to log-regret (`surrogates.outcome_transforms`), so that resol
 Several transforms may be given; each model is then fitted once per transform. Transforms that leave scores above the
 incumbent unchanged can be mixed, as their expected improvements have one unit.
 
+With noise (`archive.agents.noise`) log-regret takes the luckiest score for the best possible one, and its slope, hence
+the noise that a model of one noise variance is fitted to, depends on the distance from that score. The transform is
+then `compress-below-median`, which is linear above the median. On CIFAR-10 of NAS-Bench-201 with noise of 0.5 points,
+the true regret of the recommendation after 100 evaluations was 0.08 +- 0.03 points instead of 0.19 +- 0.03 (12 seeds),
+and after 50 evaluations 0.24 +- 0.11 instead of 0.21 +- 0.04.
+
 The initial design minimises the variance over the space (`bayesopt.initial_design`) and does not use the space's pool.
 
 After `patience` evaluations without improvement, one proposal maximises the posterior mean. Expected improvement may
@@ -38,6 +44,7 @@ from archive.agents.bayesopt.gaussian_process import ranking
 from archive.agents.bayesopt.initial_design import alc_design
 from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member_model
+from archive.agents.noise import is_noisy
 from archive.agents.recorded import record
 from archive.agents.surrogates.stacking import StackedGP
 from archive.agents.transfer.coordinator import Transfer
@@ -49,6 +56,8 @@ from archive.spaces.base import Space
 LISTED, DRAWN = 1000, 100
 
 TRANSFORMS = ("log-regret",)
+NOISY_TRANSFORMS = ("compress-below-median",)
+"""Default transforms without and with noise."""
 
 EXPECTATION = UpperConfidenceBound(0.0)
 
@@ -65,7 +74,7 @@ class Portfolio(Agent):
         acquisition: `ei`, `pi`, `ucb`, `its` or `ts`.
         kappa: Weight of the uncertainty in UCB.
         transforms: Names, or one name, of `archive.agents.surrogates.outcome_transforms`; each member is fitted with
-            each. None for `log-regret` alone.
+            each. None for `log-regret` alone or, with noise, `compress-below-median`.
         candidates: A name of `archive.agents.acquisition.candidate_generators`.
         batch_rule: A name of `archive.agents.acquisition.batch`.
         patience: Number of consecutive evaluations without improvement, by any agent, of which the last maximises the
@@ -114,14 +123,18 @@ class Portfolio(Agent):
         models = [member_model(name, space, listing) for name in names]
         # A design needs distances of hundreds of networks that are never evaluated: those of `structure` are cheap.
         self._design_model = member_model("structure", space, listing)
-        stacked = StackedGP(
-            [model.surrogate(transform) for model in models for transform in self.transforms or TRANSFORMS], prior
-        )
         ranked_by, rule = ranking(acquisition, kappa, batch_rule)
         self._transfer = Transfer(space, dict(zip(names, models, strict=True)), listing)
-        method = Method(stacked, ranked_by, source, rule, transfer=self._transfer, repeats=True)
-        greedy = replace(method, acquisition=EXPECTATION, rule=batch.get("believer", acquisition=EXPECTATION))
-        self._search, self._greedy = ModelBased(space, 0, method), ModelBased(space, 0, greedy)
+        self._source = source
+
+        def policies(default: Sequence[str]) -> tuple[ModelBased, ModelBased]:
+            chosen = self.transforms or default
+            stacked = StackedGP([model.surrogate(one) for model in models for one in chosen], prior)
+            method = Method(stacked, ranked_by, source, rule, transfer=self._transfer, repeats=True)
+            greedy = replace(method, acquisition=EXPECTATION, rule=batch.get("believer", acquisition=EXPECTATION))
+            return ModelBased(space, 0, method), ModelBased(space, 0, greedy)
+
+        self._exact, self._noisy = policies(TRANSFORMS), policies(NOISY_TRANSFORMS)
 
     @property
     def transfers(self) -> bool:
@@ -131,7 +144,7 @@ class Portfolio(Agent):
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
-        suggestions, initial = self._transfer.first(history, self._search.method.source, n, rng)
+        suggestions, initial = self._transfer.first(history, self._source, n, rng)
         n_design = self.n_design if initial is None else min(self.n_design, initial)
         pending = history.with_pending(suggestions)
         # While nothing is finished, no surrogate can be fitted, however many evaluations are pending.
@@ -145,11 +158,16 @@ class Portfolio(Agent):
         """Return the suggestions among the next `n` that maximise the posterior mean; see `patience`."""
         due = self._due(history, n)
         # The recorded acquisition is None: its function did not select these.
-        return [replace(one, acquisition=None) for one in self._greedy.propose(history, due, rng)] if due else []
+        greedy = self._policies(history)[1]
+        return [replace(one, acquisition=None) for one in greedy.propose(history, due, rng)] if due else []
 
     def _explore(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """Return `n` suggestions that maximise the acquisition."""
-        return self._search.propose(history, n, rng) if n else []
+        return self._policies(history)[0].propose(history, n, rng) if n else []
+
+    def _policies(self, history: History) -> tuple[ModelBased, ModelBased]:
+        """Return the maximisers of the acquisition and of the posterior mean, with or without noise."""
+        return self._noisy if is_noisy(history.usable) else self._exact
 
     def _due(self, history: History, n: int) -> int:
         """Return the number of suggestions among the next `n` at which a multiple of `patience` is reached."""
