@@ -72,7 +72,7 @@ class SourceBest(Agent):
             groups.sort(key=lambda each: -float(np.mean([seen.score for seen in each])))
             networks = (each[0].architecture for each in groups)
             orders.append([one for one in networks if one.space == self.space.name and self.space.contains(one)])
-        chosen = {}
+        chosen: dict[str, Suggestion] = {}
         for place in range(self.top):
             for order in orders:
                 if place < len(order) and len(chosen) < self.top:

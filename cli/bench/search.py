@@ -18,7 +18,7 @@ from archive.errors import SearchError, UsageError
 
 if TYPE_CHECKING:
     from archive.agents.benchmarks.search.plan import ComparisonPlan
-    from archive.agents.benchmarks.search.regret import ContestantResult, Trace
+    from archive.agents.benchmarks.search.regret import ContestantResult, Regret, Trace
     from archive.agents.benchmarks.search.suite import Suite
     from archive.api import Archive
     from archive.settings import Settings
@@ -209,6 +209,11 @@ def _show(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: bool)
         ]
         print_table(columns, [_row(row) for row in standings], title=title)
         print_line()
+        if any(row.recommended for row in standings):
+            table = [[row.contestant, *(_shown(row, row.recommended.get(at)) for at in queries)] for row in standings]
+            about = f"{problem}: noise-free regret of the recommended network, by posterior mean"
+            print_table(["agent", *map(str, queries)], table, title=about)
+            print_line()
         for row in standings:
             if row.shares:
                 _show_shares(row)
@@ -240,7 +245,12 @@ def _show_shares(row: ContestantResult) -> None:
 
 
 def _row(row: ContestantResult) -> list[Any]:
-    regrets = [row.regret(queries) for queries in row.queries]
-    shown = [f"{regret.mean:.2f} ± {regret.error:.2f}" if row.seeds > 1 else f"{regret.mean:.2f}" for regret in regrets]
+    shown = [_shown(row, row.regret(queries)) for queries in row.queries]
     figures = (row.queries_to_best, row.never, row.seconds, row.seconds_at_end, row.repeats)
     return [row.contestant, row.seeds, *shown, *figures]
+
+
+def _shown(row: ContestantResult, regret: Regret | None) -> str | None:
+    if regret is None:
+        return None
+    return f"{regret.mean:.2f} ± {regret.error:.2f}" if row.seeds > 1 else f"{regret.mean:.2f}"

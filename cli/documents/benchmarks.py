@@ -115,6 +115,7 @@ class StandingItem(JsonObject):
         seeds: Number of searches.
         regret: By number of queries.
         test: Test accuracy of the best network so far, by number of queries; empty where the table has none.
+        recommended: With noise: noise-free regret of the network that `archive study best` recommends; else empty.
         queries_to_best: Median number of queries until the best network was found.
         never_found_best: Searches that did not find it.
         queries_to_best_by_seed: The same for each seed.
@@ -131,6 +132,7 @@ class StandingItem(JsonObject):
     seeds: int
     regret: dict[str, RegretItem]
     test: dict[str, RegretItem]
+    recommended: dict[str, RegretItem]
     queries_to_best: float | None
     never_found_best: int
     queries_to_best_by_seed: list[int | None]

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def estimate_item(study: Study, one: Recommendation) -> dict[str, Any]:
     """Return the estimate of a network's value, in the task's own unit."""
     better = sign(study.direction)
-    ends = sorted(better * end for end in (one.low, one.high) if end is not None) or [None, None]
-    return {"mean": better * one.score, "low": ends[0], "high": ends[-1], "evaluations": len(one.evaluations)}
+    low, high = sorted(better * end for end in (one.low, one.high) if end is not None) or (None, None)
+    return {"mean": better * one.score, "low": low, "high": high, "evaluations": len(one.evaluations)}
 
 
 def best_views(snapshot: Snapshot) -> dict[str, ProposalView]:

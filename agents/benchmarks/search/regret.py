@@ -15,22 +15,20 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archive.agents.benchmarks.search.plan import StudyJob
+from archive.agents.benchmarks.search.recommended import queries_of, recommended_regrets
 from archive.agents.benchmarks.search.shares import Share, maker, shares
 
 if TYPE_CHECKING:
     from archive.api import Archive
 
 Floats = NDArray[np.float64]
-
-QUERIES = (50, 100, 150, 200)
-"""Numbers of queries after which regret is reported."""
 
 READ = """
 UNWIND $names AS name
@@ -81,6 +79,8 @@ class ContestantResult:
         unit: Unit of regret.
         seeds: Number of studies.
         curve: (budget, 2) float64: mean regret after 1, 2, … queries, and its standard error.
+        recommended: With noise: noise-free regret of the network that `archive study best` recommends, by the numbers
+            of `queries`; empty without noise.
         tests: (budget, 2) float64: mean test accuracy of the incumbent and its standard error, in the unit of regret;
             None if the table has no test accuracy.
         to_best: Queries until the best value, by seed; None where it was not found.
@@ -102,6 +102,7 @@ class ContestantResult:
     repeats: int
     shares: tuple[Share, ...] = ()
     tests: Floats | None = None
+    recommended: Mapping[int, Regret] = field(default_factory=dict)
 
     def test(self, queries: int) -> Regret | None:
         """Return the test accuracy of the incumbent after so many queries; None if the table has none."""
@@ -114,8 +115,7 @@ class ContestantResult:
     @property
     def queries(self) -> tuple[int, ...]:
         """Numbers of queries after which regret is reported: `QUERIES` up to the budget, and the budget."""
-        budget = len(self.curve)
-        return (*(queries for queries in QUERIES if queries < budget), budget)
+        return queries_of(len(self.curve))
 
     @property
     def queries_to_best(self) -> float | None:
@@ -138,6 +138,7 @@ class ContestantResult:
             "seeds": self.seeds,
             "regret": {str(queries): self.regret(queries)._asdict() for queries in self.queries},
             "test": {str(at): test._asdict() for at in self.queries if (test := self.test(at)) is not None},
+            "recommended": {str(at): one._asdict() for at, one in self.recommended.items()},
             "queries_to_best": self.queries_to_best,
             "never_found_best": self.never,
             "queries_to_best_by_seed": list(self.to_best),
@@ -249,7 +250,13 @@ def _standing(studies: Sequence[tuple[StudyJob, Trace]]) -> ContestantResult:
         repeats=sum(trace.repeats for _, trace in studies),
         shares=shares([_regrets_by_maker(own, trace) for own, trace in studies]) if job.contestant.is_team else (),
         tests=_summary(np.array(of_tests)) if len(of_tests) == len(studies) else None,
+        recommended=_recommended(studies, queries_of(job.budget)),
     )
+
+
+def _recommended(studies: Sequence[tuple[StudyJob, Trace]], queries: Sequence[int]) -> dict[int, Regret]:
+    columns = recommended_regrets([(job, trace.values, trace.keys) for job, trace in studies], queries)
+    return {at: Regret(*map(float, _summary(column[:, None])[0])) for at, column in columns.items()}
 
 
 def _summary(curves: Floats) -> Floats:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from archive import agents, spaces
 from archive.agents import provenance
 from archive.agents.base import Agent, Suggestion
-from archive.agents.benchmarks.search import contestants, plan, regret, run, shares
+from archive.agents.benchmarks.search import contestants, plan, recommended, regret, run, shares
 from archive.agents.registry import registry
 from archive.agents.replay import recheck
 from archive.agents.searcher import Searcher
@@ -378,3 +378,15 @@ def test_documented_contestants_are_agents():
     assert len(examples) == 3
     for example in examples:
         assert contestants.contestant(example).agents(space)
+
+
+def test_the_regret_of_a_recommendation_is_that_of_the_greatest_mean_without_noise(job):
+    first, second = (cell.functional_key for cell in job.problem.search_space().members()[:2])
+    truth = {first: (0.5, float("nan")), second: (0.75, float("nan"))}
+    noisy = replace(job, problem=replace(job.problem, noise=0.1, best=1.0, truth=truth.__getitem__))
+    # The first network is the luckiest one; from the fourth query on, the second has the greater mean.
+    values, keys = [0.9, 0.8, 0.3, 0.7], [first, second, first, second]
+    shown = recommended.recommended_regrets([(noisy, values, keys)], [1, 4, 9])
+    assert {at: column.tolist() for at, column in shown.items()} == {1: [50.0], 4: [25.0]}
+    assert regret.regrets(noisy, values, keys)[3] == 50.0
+    assert recommended.recommended_regrets([(job, values, keys)], [1]) == {}

@@ -1,0 +1,67 @@
+"""Noise-free regret of the networks that are recommended after some queries of a search with noise.
+
+The recommendation is that of `archive study best` (`archive.agents.recommendation`): the greatest posterior mean of the
+evaluations so far, where the incumbent of `archive.agents.benchmarks.search.regret` is the luckiest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.agents.base import Observation
+from archive.agents.benchmarks.search.plan import Problem, StudyJob
+from archive.agents.recommendation import recommend
+from archive.architecture.graph import Architecture
+from archive.spaces.base import Space
+from archive.store.records import sign
+
+QUERIES = (50, 100, 150, 200)
+"""Numbers of queries after which regret is reported."""
+
+Evaluated = tuple[StudyJob, Sequence[float], Sequence[str]]
+"""A study, the values of its evaluations, and the functional keys of their networks."""
+
+
+def queries_of(budget: int) -> tuple[int, ...]:
+    """Return the numbers of queries after which a search is reported: `QUERIES` up to the budget, and the budget."""
+    return (*(queries for queries in QUERIES if queries < budget), budget)
+
+
+def recommended_regrets(studies: Sequence[Evaluated], queries: Sequence[int]) -> dict[int, NDArray[np.float64]]:
+    """Return the regret of the recommendation of each study, (n,) float64, by number of queries; empty without noise.
+
+    Args:
+        studies: Studies of one problem.
+        queries: Numbers of queries; a study with fewer evaluations is left out.
+    """
+    problem = studies[0][0].problem
+    if not problem.noise or problem.truth is None:
+        return {}
+    space = problem.search_space()
+    networks = {one.functional_key: one for one in space.members() or ()}
+    columns: dict[int, list[float]] = {}
+    for at in queries:
+        long = [(values[:at], keys[:at]) for _, values, keys in studies if len(values) >= at]
+        columns[at] = [_regret(problem, space, networks, *first) for first in long]
+    return {at: np.array(column) for at, column in columns.items() if column}
+
+
+def _regret(
+    problem: Problem,
+    space: Space,
+    networks: Mapping[str, Architecture],
+    values: Sequence[float],
+    keys: Sequence[str],
+) -> float:
+    assert problem.truth is not None
+    better = sign(problem.direction)
+    # Each query of a table with noise has a seed of its own.
+    seen = [
+        Observation(networks[key], better * value, str(at), seed=at)
+        for at, (key, value) in enumerate(zip(keys, values, strict=True))
+    ]
+    best = recommend(space, seen).ranked[0].architecture
+    return problem.regret(problem.truth(best.functional_key)[0])
