@@ -1,6 +1,6 @@
 """The best of the sources first, then another agent: the baseline of every warm start.
 
-A transfer that is not ahead of it has learnt no more than a list of good networks.
+A transfer that is not ahead of it has learnt a list of good networks only.
 """
 
 from __future__ import annotations

@@ -10,11 +10,11 @@
 
 The greatest of n noisy scores exceeds the true score of its network, the more the larger n: as an incumbent it hides
 improvements. tau is the plug-in of Picheny, Wagner, Ginsbourger (A benchmark of kriging-based infill criteria for noisy
-optimization, 2013, section 2.4).
+optimization, 2013).
 
-One more evaluation of a network changes its posterior mean by a normal variable of standard deviation c (Frazier,
-Powell, Dayanik: The knowledge-gradient policy for correlated normal beliefs, 2009, eq. (14)). What it adds to the
-greatest posterior mean, in expectation and through the network's own mean alone, is for
+One more evaluation of a network changes its posterior mean by a normal variable of standard deviation c. The expected
+rise of the greatest posterior mean, through the network's own mean alone, is the knowledge gradient of independent
+beliefs (Frazier, Powell, Dayanik: A knowledge-gradient policy for sequential information collection, 2008):
 
     another network      c h((mu - tau) / c)                     h of `archive.agents.acquisition.functions`
     an observed one      c h(-|mu - tau'| / c)                   tau': the greatest mean of all others
@@ -39,7 +39,7 @@ from archive.architecture.graph import Architecture
 @final
 @dataclass(frozen=True, eq=False)
 class NoisyIncumbent(Fitted):
-    """A fitted surrogate whose incumbent is tau, and whose posterior tells acquisitions the noise.
+    """A fitted surrogate with the incumbent tau, and with the noise in its posterior.
 
     Attributes:
         fitted: The surrogate; its `noises` are known.

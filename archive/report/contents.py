@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from archive.agents.recommendation import Recommendation, of_study
 from archive.plots.data.curves import evenly, ranked
 from archive.plots.data.results import RecordedResults, read
 from archive.queue.successive_halving import Rungs
@@ -54,6 +55,7 @@ class StudyReport:
         sources: Names of the studies that it started warm from.
         results: Its results, with `COLUMNS`.
         best: The best evaluations, the best first.
+        recommended: The network with the best estimate of its noise-free value; None where results have no noise.
         shown: Positions of the results in the table, by number: all, or the best and others in even steps.
         environment: Name to values of what the results may depend on, the most frequent first, with their counts.
         failures: Reasons of failed proposals with their counts.
@@ -65,6 +67,7 @@ class StudyReport:
     sources: tuple[str, ...]
     results: RecordedResults
     best: tuple[Evaluation, ...]
+    recommended: Recommendation | None
     shown: tuple[int, ...]
     environment: Mapping[str, tuple[tuple[str, int], ...]]
     failures: tuple[tuple[str, int], ...]
@@ -88,12 +91,14 @@ def contents(archive: Archive, name: str, *, top: int, rows: int) -> StudyReport
     best = tuple(archive.studies.evaluation(proposal_id(name, int(results.number[at]))) for at in ranking[:top])
     failures = archive.connection.read(lambda tx: tx.run(_REASONS, study=name).data())
     saved = next((one for one in best if archive.weights.of_evaluation(one.id) is not None), None)
+    estimates = of_study(archive, results.study)
     return StudyReport(
         results.study,
         archive.studies.counts(name),
         tuple(archive.studies.sources(name)),
         results,
         best,
+        estimates and estimates.ranked[0],
         tuple(_shown(results, ranking.tolist(), rows)),
         environment(results),
         tuple((row["reason"], row["count"]) for row in failures),

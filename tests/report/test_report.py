@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 from archive import report
+from archive.agents.base import Observation
+from archive.agents.recommendation import Recommendation
 from archive.cli.documents.exports import ReportFile
 from archive.report.charts import Chart
 from archive.report.contents import contents
@@ -99,6 +101,11 @@ def test_a_report_is_one_file_that_loads_nothing(filled):
 
     # A thousand evaluations are small enough to mail.
     read = contents(filled, ODD, top=5, rows=2000)
+    network = read.best[0].architecture
+    twice = tuple(Observation(network, score, str(score)) for score in (-0.25, -0.75))
+    guessed = Page(rendered(replace(read, recommended=Recommendation(network, -0.5, -0.625, -0.375, twice)), []))
+    assert f"{network.key[:8]}, expected 0.5, 95 %: 0.375 to 0.625 (2 evaluations)" in guessed.texts["dd"]
+    assert "recommended" not in rendered(replace(read, recommended=None), [])
     many = replace(read, results=read.results.at(np.resize(np.arange(60), 1000)), shown=tuple(range(1000)))
     whole = rendered(many, list(plots(filled, many)))
     assert whole.count("<tr>") == 1001

@@ -58,7 +58,7 @@ def _regret(
 ) -> float:
     assert problem.truth is not None
     better = sign(problem.direction)
-    # Each query of a table with noise has a seed of its own.
+    # Each query of a table with noise has another seed.
     seen = [
         Observation(networks[key], better * value, str(at), seed=at)
         for at, (key, value) in enumerate(zip(keys, values, strict=True))

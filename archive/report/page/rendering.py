@@ -13,13 +13,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from archive import __version__, drawing
+from archive.agents.recommendation import Recommendation
 from archive.architecture import diagram
 from archive.errors import ArchiveError
 from archive.plots.figures.style import QUANTITIES, printable
 from archive.report.contents import MOST_VALUES, StudyReport, columns_of, costs_on_record, final_metrics
 from archive.report.plots import ReportPlot
 from archive.report.scales import short
-from archive.store.records import Evaluation, State
+from archive.store.records import Evaluation, State, sign
 
 
 class BestNetwork(NamedTuple):
@@ -86,12 +87,22 @@ def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
+def _estimate(one: Recommendation, better: float) -> str:
+    """Return a recommended network with the estimate of its value, in words."""
+    counted = f"{len(one.evaluations)} evaluation{'s' if len(one.evaluations) > 1 else ''}"
+    ends = sorted(better * end for end in (one.low, one.high) if end is not None)
+    within = f", 95 %: {ends[0]:.6g} to {ends[1]:.6g}" if ends else ""
+    return f"{one.architecture.key[:8]}, expected {better * one.score:.6g}{within} ({counted})"
+
+
 def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
     study, results = report.study, report.results
     agent = study.config.get("agent")
     yield "objective", f"{study.objective}, {study.direction}"
     if report.best:
         yield "best value", f"{report.best[0].value:.6g} (#{report.best[0].number})"
+    if report.recommended is not None:
+        yield "recommended", _estimate(report.recommended, sign(study.direction))
     yield "task", f"{study.task}, protocol {study.protocol}"
     yield "space", study.space
     yield "agent", agent if isinstance(agent, str) else "none on record"
