@@ -98,7 +98,7 @@ def contents(archive: Archive, name: str, *, top: int, rows: int) -> StudyReport
         tuple(archive.studies.sources(name)),
         results,
         best,
-        estimates and estimates.ranked[0],
+        None if estimates is None else estimates.ranked[0],
         tuple(_shown(results, ranking.tolist(), rows)),
         environment(results),
         tuple((row["reason"], row["count"]) for row in failures),
