@@ -32,6 +32,7 @@ from archive.exchange.validators import (
     is_basis,
     is_claims,
     is_direction,
+    is_directions,
     is_distances,
     is_key,
     is_map,
@@ -102,6 +103,7 @@ SHAPES: Mapping[str, RecordShape] = MappingProxyType(
             {
                 "objective": is_name, "direction": is_direction,
                 "budget": is_whole, "config": is_study_settings, "seed": is_whole, "created": is_whole,
+                "objectives": is_texts, "directions": is_directions,
             },
             ("objective", "direction", "budget", "created"),
             frozenset(["name", "revision", "admitted", "next_number", "rewritten"]),

@@ -43,6 +43,11 @@ def is_direction(value: Any) -> bool:
     return value in ("maximise", "minimise")
 
 
+def is_directions(value: Any) -> bool:
+    """Whether a value is a list of directions, one for each objective of a study."""
+    return isinstance(value, list) and all(map(is_direction, value))
+
+
 def is_whole(value: Any) -> bool:
     """Whether a value is a whole number that a database can hold."""
     return isinstance(value, int) and not isinstance(value, bool) and -_LARGEST <= value < _LARGEST

@@ -7,9 +7,9 @@
 
 A reused result becomes an evaluation of the study like any other, with metrics, curve and weights of the original. Its
 `answered_from` is the id of the original, and its cost is 0 seconds. Evaluations that are themselves reused, pruned,
-trained with a part of the protocol or without the study's objective are not reused. Studies that differ only in their
-objective have the same trainings: each one's result answers the other, by its metric of that name. Where noise matters,
-request another training.
+trained with a part of the protocol or without one of the study's objectives are not reused. Studies that differ only in
+their objective have the same trainings: each one's result answers the other, by its metric of that name. Where noise
+matters, request another training.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ReusedResults:
         rows = self._connection.read(lambda tx: tx.run(KNOWN, asked).data()) if keys else []
         known: dict[tuple[str, str], tuple[str, Result]] = {}
         for row in rows:
-            result = _result(row, study.objective)
+            result = _result(row, study)
             if result is not None:
                 settings = to_json(from_json(row["hyperparameters"]))
                 known.setdefault((row["key"], settings), (row["architecture"], result))
@@ -94,11 +94,13 @@ def _reused(known: Mapping[tuple[str, str], tuple[str, Result]], suggestion: Sug
     return result if key == suggestion.architecture.key else replace(result, weights=None)
 
 
-def _result(row: Mapping[str, Any], objective: str) -> Result | None:
-    """Return an evaluation as a result for an objective; None if it lacks the objective, or a part of the protocol."""
+def _result(row: Mapping[str, Any], study: Study) -> Result | None:
+    """Return an evaluation as a result for a study; None if it lacks an objective, or a part of the protocol."""
     node = row["evaluation"]
     metrics = with_prefix(METRIC, node)
-    value = node["value"] if row["objective"] == objective else metrics.get(objective)
+    value = node["value"] if row["objective"] == study.objective else metrics.get(study.objective)
+    if not all(math.isfinite(metrics.get(each.name, math.nan)) for each in study.further):
+        return None
     # An imported evaluation has no proposal, hence no state.
     whole = row["state"] in (None, State.COMPLETE.value) and row["fidelity"] is None
     if value is None or not math.isfinite(value) or not whole:

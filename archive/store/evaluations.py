@@ -13,6 +13,7 @@ from archive.store import result_columns
 from archive.store.architectures import Architectures, batched
 from archive.store.properties import (
     CURVE,
+    METRIC,
     evaluation_from,
     plain,
     proposal_id,
@@ -111,13 +112,13 @@ class Evaluations:
         return self._with_networks([row for one in results for row in _rows_of(one, _WHOLE)])
 
     @gc_pause.paused()
-    def to_learn_from(self, names: Sequence[str], objective: str) -> list[Evaluation]:
+    def to_learn_from(self, names: Sequence[str], objective: str, further: Sequence[str] = ()) -> list[Evaluation]:
         """Return the evaluations of these studies by study and number, with only the properties that agents use.
 
-        They lack metrics, seconds and device. If any of them is partial, all have the curve of the objective;
-        otherwise none has a curve.
+        They lack seconds, device, and metrics other than the `further` ones. If any of them is partial, all have the
+        curve of the objective; otherwise none has a curve.
         """
-        columns = [*_WHOLE[:-1], *_SCALARS]
+        columns = [*_WHOLE[:-1], *_SCALARS, *(METRIC + name for name in further)]
         results = result_columns.read(self._connection, names, columns)
         if any(partial for one in results for partial in one.columns["partial"]):
             columns.append(CURVE + objective)

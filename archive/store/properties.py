@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.store.records import Curve, Evaluation, Proposal, Result, State, Study
+from archive.store.records import Curve, Evaluation, Objective, Proposal, Result, State, Study
 
 if TYPE_CHECKING:
     import neo4j
@@ -134,6 +134,8 @@ def study_from(row: Row) -> Study:
         space_config=from_json(row["space_config"]),
         seed=node.get("seed", 0),
         created=node["created"],
+        # A single objective is stored without these lists. A user may have written lists of different lengths.
+        further=tuple(map(Objective, node.get("objectives") or (), node.get("directions") or ()))[1:],
     )
 
 

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Any
 
 from archive.architecture.graph import Architecture
+from archive.store.objective_names import Direction as Direction
+from archive.store.objective_names import Objective as Objective
 
 Curve = Mapping[str, Sequence[float]]
-Direction = Literal["maximise", "minimise"]
 
 
 def sign(direction: str) -> float:
@@ -68,6 +69,7 @@ class Study:
         space_config: Settings of the space.
         seed: Seed of the study.
         created: Time of creation; None before.
+        further: Objectives beside the first, which are metrics of the evaluations.
     """
 
     name: str
@@ -81,6 +83,12 @@ class Study:
     space_config: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     created: int | None = None
+    further: tuple[Objective, ...] = ()
+
+    @property
+    def objectives(self) -> tuple[Objective, ...]:
+        """All objectives, that of `Evaluation.value` first."""
+        return (Objective(self.objective, self.direction), *self.further)
 
 
 @dataclass(frozen=True)

@@ -211,13 +211,15 @@ class Studies:
     def history(self, name: str) -> builtins.list[Evaluation]:
         """Return the evaluations that an agent learns from: the study's, then those of its source studies.
 
-        They lack metrics, seconds and device. They have the curve of the objective only if one is partial.
+        They lack seconds, device, and metrics other than the further objectives. They have the curve of the objective
+        only if one is partial.
 
         Raises:
             UnknownNameError: There is no study of this name.
         """
-        objective, sources = self.get(name).objective, self.sources(name)
-        evaluations = self._evaluations.to_learn_from([name, *sources], objective)
+        study, sources = self.get(name), self.sources(name)
+        further = [each.name for each in study.further]
+        evaluations = self._evaluations.to_learn_from([name, *sources], study.objective, further)
         return sorted(evaluations, key=lambda evaluation: evaluation.study != name)
 
     def counts(self, name: str) -> Mapping[State, int]:

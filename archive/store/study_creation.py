@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from archive.database.statements import revised
 from archive.errors import StudyConflictError, UsageError
 from archive.store.properties import space_id, task_id, to_json
-from archive.store.records import Study
+from archive.store.records import Objective, Study
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
+
+MOST_OBJECTIVES = 4
+"""Most objectives of a study: the cost of an agent's proposal grows with the size of the front to their number less
+one."""
 
 CREATE = f"""
 MERGE (s:Study {{name: $name}})
@@ -41,7 +45,24 @@ def check(study: Study) -> None:
         raise UsageError(f"a study needs a name without '#', got {study.name!r}")
     if study.direction not in ("maximise", "minimise"):
         raise UsageError(f"direction must be maximise or minimise, got {study.direction!r}")
+    check_objectives(study.objectives)
     check_budget(study.budget)
+
+
+def check_objectives(objectives: Sequence[Objective]) -> None:
+    """Check that a study can have these objectives.
+
+    Raises:
+        UsageError: There are too many, a name is empty or occurs twice, or a direction is invalid.
+    """
+    names = [each.name for each in objectives]
+    if len(names) > MOST_OBJECTIVES:
+        raise UsageError(f"a study has at most {MOST_OBJECTIVES} objectives, got {len(names)}: {', '.join(names)}")
+    for each in objectives:
+        if not each.name or names.count(each.name) > 1:
+            raise UsageError(f"the objectives of a study need different names, got {', '.join(map(repr, names))}")
+        if each.direction not in ("maximise", "minimise"):
+            raise UsageError(f"direction of {each.name} must be maximise or minimise, got {each.direction!r}")
 
 
 def check_budget(budget: int) -> None:
@@ -64,8 +85,8 @@ def check_same(requested: Study, stored: Study) -> None:
     """Check that a stored study agrees with a requested one of the same name.
 
     Raises:
-        StudyConflictError: It has another task, protocol, space, objective or direction, or other settings of its
-            space.
+        StudyConflictError: It has another task, protocol, space, objective or direction, further objectives, or other
+            settings of its space.
     """
     for at in fields(Study):
         if at.name not in ("task", "protocol", "space", "objective", "direction"):
@@ -75,6 +96,11 @@ def check_same(requested: Study, stored: Study) -> None:
             raise StudyConflictError(
                 f"study {requested.name!r} exists with {at.name} {old}, got {new}: choose another name for the study"
             )
+    if requested.further != stored.further:
+        old, new = (", ".join(map(str, each.objectives)) for each in (stored, requested))
+        raise StudyConflictError(
+            f"study {requested.name!r} exists with the objectives {old}, got {new}: choose another name for the study"
+        )
     if to_json(requested.space_config) != to_json(stored.space_config):
         _check_same_settings(requested.name, _settings(stored), _settings(requested))
 
@@ -86,7 +112,16 @@ def _properties(study: Study) -> dict[str, Any]:
         "budget": study.budget,
         "config": to_json(study.config),
         "seed": study.seed,
+        **_objectives(study),
     }
+
+
+def _objectives(study: Study) -> dict[str, list[str]]:
+    """Return the objectives as parallel lists, for queries; empty for a study with one."""
+    if not study.further:
+        return {}
+    names, directions = zip(*((each.name, each.direction) for each in study.objectives), strict=True)
+    return {"objectives": [*names], "directions": [*directions]}
 
 
 def _place(study: Study) -> dict[str, Any]:

@@ -1,0 +1,117 @@
+"""Known costs of the networks of a study: columns of its table, or parameters and operations of the built networks.
+
+| task                       | known costs                                                                            |
+|----------------------------|----------------------------------------------------------------------------------------|
+| a table                    | its columns `params`, `flops` and `latency…`, under the names that results have         |
+| a training, default recipe | `params`, `flops` (`archive.trainer.nn.costs`)                                         |
+| another recipe             | none: it may train other networks than the builder's                                   |
+
+A latency that a trainer measures depends on its device, and is known after the training only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.architecture.graph import Architecture
+from archive.errors import InvalidArchitectureError, UnknownNameError
+from archive.known_costs import KnownCost
+from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName
+from archive.trainer.nn import builders
+from archive.trainer.protocols.networks import NetworkForm
+from archive.trainer.tasks import registry
+from archive.trainer.tasks.file_access import FileAccess
+from archive.trainer.tasks.tabular import COST, TabularTask
+
+if TYPE_CHECKING:
+    from archive.store.records import Study
+    from archive.trainer.tasks.base import Task
+
+Array = NDArray[np.float64]
+
+BUILT = ("params", "flops")
+"""Known costs of networks that a trainer builds."""
+
+_MOST = 2**17
+"""Networks of which costs are cached, some 30 MB."""
+
+
+def of_study(study: Study, home: Path) -> Mapping[str, KnownCost]:
+    """Return the known costs of a study's networks; see `archive.known_costs.of_study`.
+
+    Raises:
+        SettingsError: The study's task is a file that may not be opened here.
+    """
+    try:
+        task = registry.of_study(study, FileAccess.of(home))
+        return of_task(task, study.protocol)
+    except UnknownNameError:
+        # A study of ask and tell, or of a package that is not installed.
+        return {}
+
+
+def of_task(task: Task | TabularTask, protocol: str) -> Mapping[str, KnownCost]:
+    """Return the known costs of networks of a task, by the name that results have.
+
+    Raises:
+        UnknownNameError: The task has no such protocol.
+        UsageError: The table cannot be read.
+    """
+    if isinstance(task, TabularTask):
+        return _TableCosts.of(task, protocol)
+    if ProtocolName.parse(protocol).recipe != DEFAULT_RECIPE:
+        return {}
+    form = task.form(task.protocol(protocol))
+    return {name: _BuiltCost(form, at) for at, name in enumerate(BUILT)}
+
+
+class _TableCosts:
+    """A column of a table as a cost."""
+
+    def __init__(self, task: TabularTask, column: str) -> None:
+        self._task, self._column = task, column
+        found = COST.fullmatch(column)
+        assert found is not None
+        self.name, self._millions = found["counted"] or column, bool(found["millions"])
+
+    @classmethod
+    def of(cls, task: TabularTask, protocol: str) -> Mapping[str, KnownCost]:
+        """Return the cost of each such column but the one of the value, which only a query tells."""
+        value = task.protocol(protocol).column
+        costs = [cls(task, name) for name in task.table.columns if name != value and COST.fullmatch(name)]
+        return {cost.name: cost for cost in costs}
+
+    def __call__(self, architectures: Sequence[Architecture]) -> Array:
+        """Return the costs of networks, in the unit of results."""
+        table = self._task.table
+        column = table.column(self._column)
+        rows = [table.index.get(each.functional_key, -1) for each in architectures]
+        costs = np.where(np.array(rows, np.int64) >= 0, column[rows], math.nan) if rows else np.empty(0)
+        return np.round(1e6 * costs) if self._millions else costs
+
+
+class _BuiltCost:
+    """A cost of the network that a trainer would build."""
+
+    def __init__(self, form: NetworkForm, at: int) -> None:
+        self._form, self._at = form, at
+
+    def __call__(self, architectures: Sequence[Architecture]) -> Array:
+        """Return the costs of networks; NaN for one that the builder refuses."""
+        return np.array([_built(each, self._form)[self._at] for each in architectures], np.float64)
+
+
+@lru_cache(maxsize=_MOST)
+def _built(architecture: Architecture, form: NetworkForm) -> tuple[float, float]:
+    try:
+        costs = builders.costs(architecture.canonical, form)
+    except InvalidArchitectureError:
+        return math.nan, math.nan
+    return float(costs.params), float(costs.flops)
