@@ -21,6 +21,7 @@ from archive.errors import UsageError
 from archive.spaces.base import Space
 
 if TYPE_CHECKING:
+    from archive.agents.objectives.goals import Goals
     from archive.kernels.gram import Gram
 
 
@@ -35,6 +36,7 @@ class Observation:
         agent: The agent that proposed it, if any.
         hyperparameters: Training hyperparameters that differ from the protocol; empty for most agents' proposals.
         seed: Seed of the training; None where none is on record, as for the answer of a table.
+        further: Scores of the other objectives of `History.goals`, NaN where unknown; empty without goals.
     """
 
     architecture: Architecture
@@ -43,6 +45,7 @@ class Observation:
     agent: str | None = None
     hyperparameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
     seed: int | None = None
+    further: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +85,14 @@ class History:
         pending: Proposals without a result yet.
         failed: Architectures with a failed evaluation: excluded from learning and from further proposals.
         sources: All other warm-start sources; agents without transfer ignore them.
+        goals: The objectives of a study with several; None for one objective, the score.
     """
 
     observations: tuple[Observation, ...] = ()
     pending: tuple[Pending, ...] = ()
     failed: tuple[Architecture, ...] = ()
     sources: tuple[SourceStudy, ...] = ()
+    goals: Goals | None = None
 
     @cached_property
     def usable(self) -> tuple[Observation, ...]:
@@ -178,11 +183,13 @@ class Agent(Recorded, ABC):
     Attributes:
         kind: Name in the registry.
         info: Metadata; None for the first line of the docstring.
+        several_objectives: Whether it searches for all objectives of `History.goals`, or for the score alone.
         space: The search space.
     """
 
     kind: ClassVar[str]
     info: ClassVar[AgentInfo | None] = None
+    several_objectives: ClassVar[bool] = False
 
     def __init__(self, space: Space) -> None:
         """Keep the space."""

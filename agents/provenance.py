@@ -23,14 +23,16 @@ proposal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from archive import gc_pause
+from archive import gc_pause, known_costs
 from archive.agents import rung_scores
 from archive.agents.base import History, Observation, Pending, Suggestion
+from archive.agents.objectives.goals import Goals
 from archive.agents.transfer.source_tasks import observation, split
 from archive.architecture.graph import Architecture
 from archive.store.records import Evaluation, Proposal, State
@@ -58,10 +60,11 @@ def history_of(archive: Archive, study: Study) -> tuple[History, Basis]:
     failed = [proposal for proposal in failed if proposal.id not in done]
     own, sources = split(evaluations, study)
     history = History(
-        observations=observations_of(own, study.objective),
+        observations=observations_of(own, study.objective, goals := goals_of(archive, study)),
         sources=sources,
         pending=tuple(Pending(architecture, proposal.hyperparameters) for proposal, architecture in pending),
         failed=networks_of(archive, failed),
+        goals=goals,
     )
     basis = {
         "observations": _by_study(evaluations),
@@ -93,10 +96,22 @@ def coupling(suggestions: Sequence[Suggestion]) -> dict[str, Any]:
     return {"coupling": {study: round(value, 4) for study, value in estimates[-1].items()}} if estimates else {}
 
 
-def observations_of(evaluations: Sequence[Evaluation], objective: str) -> tuple[Observation, ...]:
+def observations_of(
+    evaluations: Sequence[Evaluation], objective: str, goals: Goals | None = None
+) -> tuple[Observation, ...]:
     """Return evaluations as observations, with partial trainings projected to the scale of whole ones."""
     scores = rung_scores.scores(evaluations, objective)
-    return tuple(observation(seen, score) for seen, score in zip(evaluations, scores, strict=True))
+    seen = tuple(observation(each, score) for each, score in zip(evaluations, scores, strict=True))
+    if goals is None:
+        return seen
+    return tuple(replace(one, further=goals.further_scores(each)) for one, each in zip(seen, evaluations, strict=True))
+
+
+def goals_of(archive: Archive, study: Study) -> Goals | None:
+    """Return the goals of a study; None for a study with one objective."""
+    if not study.further:
+        return None
+    return Goals(study.objectives, known_costs.of_study(study, archive.connection.settings.home))
 
 
 def ranges(numbers: Iterable[int]) -> str:

@@ -32,6 +32,7 @@ registry = Registry(
         "local-search": "archive.agents.baselines.local_search:LocalSearch",
         "morphism": "archive.agents.bayesopt.morphism:Morphism",
         "nasbot": "archive.agents.bayesopt.nasbot:Nasbot",
+        "nsga2": "archive.agents.baselines.nsga2:Nsga2",
         "portfolio": "archive.agents.bayesopt.portfolio:Portfolio",
         "rand": "archive.agents.baselines.random_search:Rand",
         "random": "archive.agents.baselines.random_search:RandomSearch",

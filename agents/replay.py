@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from archive.agents import registry
 from archive.agents.base import Agent, History, Pending
-from archive.agents.provenance import Basis, count_in, generator, networks_of, numbers_in, observations_of
+from archive.agents.objectives.goals import Goals
+from archive.agents.provenance import (
+    Basis,
+    count_in,
+    generator,
+    goals_of,
+    networks_of,
+    numbers_in,
+    observations_of,
+)
 from archive.agents.rung_scores import as_of
 from archive.agents.transfer.source_tasks import split
 from archive.architecture.graph import Architecture
@@ -120,8 +129,9 @@ class StudyReplay:
         """
         own, sources = split(self._as_they_stood(self._seen(basis), basis), self.study)
         return History(
-            observations=observations_of(own, self.study.objective),
+            observations=observations_of(own, self.study.objective, self._goals),
             sources=sources,
+            goals=self._goals,
             pending=tuple(
                 Pending(network, self.proposals[number].hyperparameters)
                 for number, network in zip(numbers_in(basis["pending"]), self._networks(basis["pending"]), strict=True)
@@ -157,6 +167,10 @@ class StudyReplay:
         at = [paused.get((str(one.study), int(one.number or 0))) for one in seen]
         objective = self.study.objective
         return [one if e is None else as_of(one, e, objective) for one, e in zip(seen, at, strict=True)]
+
+    @cached_property
+    def _goals(self) -> Goals | None:
+        return goals_of(self._archive, self.study)
 
     @cached_property
     def _evaluations(self) -> Sequence[Evaluation]:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, final
 
 from archive.agents import provenance
 from archive.agents.base import Agent
+from archive.agents.objectives import support
 
 if TYPE_CHECKING:
     from archive.agents.base import History, Suggestion
@@ -92,7 +93,11 @@ class Searcher:
             count: Largest number of proposals to add.
             retrain: Also evaluate networks for which the archive has a result of the study's protocol.
             distance_sync: Fills the agent's distance caches from the archive.
+
+        Raises:
+            UsageError: The study has several objectives, and the agent searches for one.
         """
+        support.check(agent, study)
         history, basis = provenance.history_of(self._archive, study)
         if distance_sync is not None and agent.grams:
             # Agents that compare networks also need the distances of other studies' networks.

@@ -38,10 +38,11 @@ def open_study(
         agent: The agent of the search, where it is chosen already: sources that it cannot use are refused.
 
     Raises:
-        StudyConflictError: It exists with another task, protocol, space, objective, direction, seed or rungs; without
+        StudyConflictError: It exists with another task, protocol, space, objectives, direction, seed or rungs; without
             requested rungs those of the study apply.
         UnknownNameError: A source does not exist. Nothing is stored then.
-        UsageError: The budget is below 1, or a source is the study itself or not eligible.
+        UsageError: The budget is below 1, a source is the study itself or not eligible, or the agent searches for one
+            of several objectives.
     """
     if budget is not None and budget < 1:
         raise UsageError(f"--budget must be at least 1 evaluation, got {budget}")
@@ -49,8 +50,11 @@ def open_study(
         # Checked before the look-up, which would report a study that does not exist yet as an unknown name.
         raise UsageError(f"the study {requested.name!r} cannot start warm from itself")
     # Imported here because it loads numpy, which listing the names of agents does not need.
+    from archive.agents.objectives.support import check
     from archive.agents.transfer.eligibility import chosen
 
+    if agent is not None:
+        check(agent, requested)
     names = chosen(archive, requested, sources, agent)
     stored = archive.studies.create(replace(requested, budget=budget or BUDGET, seed=seed or 0))
     _check_rungs(requested, stored)

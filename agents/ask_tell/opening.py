@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from archive.errors import StudyConflictError, UsageError
+from archive.store.objective_names import parse
 
 if TYPE_CHECKING:
     from archive.agents.ask_tell.study import AskTellStudy
@@ -22,7 +23,7 @@ def study(
     *,
     task: str | None = None,
     protocol: str | None = None,
-    objective: str | None = None,
+    objective: str | Sequence[str] | None = None,
     direction: Direction | None = None,
     budget: int | None = None,
     seed: int | None = None,
@@ -37,8 +38,9 @@ def study(
         task: The task to learn [the name of the study].
         protocol: The protocol of training and measuring [TASK/own]. Only evaluations of one protocol are
             comparable: the name of a task's own protocol claims that its trainer would find the same values.
-        objective: Name of the value that is told [value].
-        direction: Whether larger or smaller values are better [maximise].
+        objective: Name of the value that is told [value]; or several objectives as `NAME:minimise` or `NAME:maximise`,
+            the direction left out where the name declares one (`archive.store.objective_names`).
+        direction: Whether larger or smaller values of the only objective are better [maximise].
         budget: Most evaluations [no limit].
         seed: Seed of the agents [0].
         warm_start: Studies to start warm from, or `"all"` eligible ones: see `archive.agents.transfer.eligibility`.
@@ -46,7 +48,7 @@ def study(
     Raises:
         StudyConflictError: It exists with other values than those given.
         UnknownNameError: There is no such space or source.
-        UsageError: It is new and no space is given, or the budget is less than 1.
+        UsageError: It is new and no space is given, the budget is less than 1, or an objective is invalid.
     """
     from archive import spaces
     from archive.agents.ask_tell.study import AskTellStudy
@@ -70,7 +72,19 @@ def study(
         own_task = task or name
         stored = Study(name, own_task, f"{own_task}/own", own.name, "value", space_config=own.config)
         budget = UNBOUNDED if budget is None else budget
-    changes: dict[str, Any] = {"task": task, "protocol": protocol, "objective": objective, "direction": direction}
+    changes: dict[str, Any] = {"task": task, "protocol": protocol, **_objectives(objective, direction)}
     requested = replace(stored, **{field: value for field, value in changes.items() if value is not None})
     open_study(archive, requested, budget=budget, seed=seed, sources=warm_start)
     return AskTellStudy(archive, name, own)
+
+
+def _objectives(objective: str | Sequence[str] | None, direction: Direction | None) -> dict[str, Any]:
+    """Return the fields of a study for its objectives; None for those that are left out."""
+    if objective is None or isinstance(objective, str):
+        return {"objective": objective, "direction": direction}
+    if direction is not None:
+        raise UsageError("the direction of one of several objectives is part of it: NAME:minimise or NAME:maximise")
+    if not objective:
+        raise UsageError("a study needs an objective, got an empty list")
+    first, *others = map(parse, objective)
+    return {"objective": first.name, "direction": first.direction, "further": tuple(others)}

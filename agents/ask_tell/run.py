@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from archive.agents import loop
-from archive.agents.ask_tell.types import UNBOUNDED, LeasedProposal, real
+from archive.agents.ask_tell.types import UNBOUNDED, LeasedProposal, Told, values_of
 from archive.agents.base import Agent
 from archive.agents.distance_sync import DistanceSync
 from archive.agents.study_setup import set_budget
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 LEASE_SECONDS = 15.0
 """Lease of a running evaluation, renewed by a thread; after a crash the proposal is soon free again."""
 
-Objective = Callable[[Architecture], float]
+Evaluate = Callable[[Architecture], Told]
 
 
-def run(study: AskTellStudy, objective: Objective, budget: int | None, agent: str | Agent) -> None:
+def run(study: AskTellStudy, objective: Evaluate, budget: int | None, agent: str | Agent) -> None:
     """Evaluate an agent's proposals until the budget is spent; see `AskTellStudy.run`."""
     _set_budget(study, budget)
     look = study.archive.studies.follow(study.name)
@@ -62,13 +62,14 @@ def _set_budget(study: AskTellStudy, budget: int | None) -> None:
         raise UsageError(f"the study {study.name!r} has no budget: run(objective, budget=...) needs one")
 
 
-def _evaluate(study: AskTellStudy, objective: Objective, asked: LeasedProposal) -> None:
+def _evaluate(study: AskTellStudy, objective: Evaluate, asked: LeasedProposal) -> None:
     begin = time.perf_counter()
     # After a lost lease the result is ignored: the worker that holds the proposal reports its own.
     with suppress(LeaseLostError):
         try:
             with _kept(study, asked):
-                value = real(objective(asked.architecture), "the objective's value")
+                told = objective(asked.architecture)
+                values_of(told, study.record.objectives, {})
         except Exception as error:
             study.fail(asked, f"{type(error).__name__}: {error}")
         except BaseException:
@@ -76,7 +77,7 @@ def _evaluate(study: AskTellStudy, objective: Objective, asked: LeasedProposal) 
                 study.archive.proposals.release(asked.id, asked.token)
             raise
         else:
-            study.tell(asked, value, seconds=time.perf_counter() - begin)
+            study.tell(asked, told, seconds=time.perf_counter() - begin)
 
 
 @contextmanager

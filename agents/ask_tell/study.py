@@ -17,19 +17,30 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from archive.agents.ask_tell import enqueueing
 from archive.agents.ask_tell.asker import Asker
-from archive.agents.ask_tell.types import Batch, EnqueuedArchitecture, LeasedProposal, lists, network, real
+from archive.agents.ask_tell.types import (
+    Batch,
+    EnqueuedArchitecture,
+    LeasedProposal,
+    Told,
+    lists,
+    network,
+    real,
+    values_of,
+)
 from archive.agents.base import Agent
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
+from archive.queries import hypervolume
 from archive.store.records import Proposal, Result, State
 
 if TYPE_CHECKING:
     from archive.api import Archive
+    from archive.queries.hypervolume import ParetoSet
     from archive.spaces.base import Space
     from archive.store.records import Evaluation
     from archive.store.records import Study as Record
@@ -119,7 +130,7 @@ class AskTellStudy:
     def tell(
         self,
         told: LeasedProposal | Proposal | Architecture | str,
-        value: float,
+        value: Told,
         *,
         metrics: Mapping[str, float] | None = None,
         seconds: float | None = None,
@@ -129,35 +140,40 @@ class AskTellStudy:
         Args:
             told: The evaluated proposal: as `ask` returned it, a proposal or its id, or any network of the space, which
                 becomes a proposal if it is none yet. It counts even where the budget is spent.
-            value: The study's objective, in its own unit. NaN or an infinity is no result: the proposal fails with that
-                reason.
-            metrics: Other metrics.
+            value: The study's objective, in its own unit; of several objectives, a value for each in their order, or a
+                mapping by name. NaN or an infinity is no result: the proposal fails with that reason.
+            metrics: Other metrics; objectives beside the first may be among them.
             seconds: Duration of the evaluation.
 
         Returns:
             Whether this value is the one on record; the first value told is kept.
 
         Raises:
-            UsageError: The value is not a number, the proposal is of another study, or a network is not of the space.
+            UsageError: A value is missing or not a number, the proposal is of another study, or a network is not of the
+                space.
         """
-        number = real(value, "value")
-        if not math.isfinite(number):
-            if not isinstance(told, LeasedProposal):
-                raise UsageError(f"value must be a finite number, got {number}")
-            self.fail(told, f"the value is {number}")
-            return False
+        others = {k: real(v, k) for k, v in (metrics or {}).items()}
+        objectives = self.record.objectives
+        values = values_of(value, objectives, others)
+        for each, number in zip(objectives, values, strict=True):
+            if not math.isfinite(number):
+                of = "value" if len(objectives) == 1 else each.name
+                if not isinstance(told, LeasedProposal):
+                    raise UsageError(f"{of} must be a finite number, got {number}")
+                self.fail(told, f"the {of} is {number}" if of == "value" else f"the value of {of} is {number}")
+                return False
         proposal = self._proposal(told)
         if not proposal.state.evaluated:
             token = told.token if isinstance(told, LeasedProposal) else uuid.uuid4().hex
             result = Result(
-                value=number,
-                metrics={**{k: real(v, k) for k, v in (metrics or {}).items()}, self.record.objective: number},
+                value=values[0],
+                metrics=others | {each.name: value for each, value in zip(objectives, values, strict=True)},
                 curve=lists(self._curves.get(proposal.id, {})),
                 seconds=seconds,
             )
             self.archive.proposals.complete(proposal.id, token, result)
         self._curves.pop(proposal.id, None)
-        return self._value(proposal.id) == number
+        return self._value(proposal.id) == values[0]
 
     def fail(self, asked: LeasedProposal, reason: str) -> None:
         """Record a failure with its reason: the network is not proposed again, and surrogates are not fitted to it.
@@ -195,17 +211,18 @@ class AskTellStudy:
         return proposal
 
     def run(
-        self, objective: Callable[[Architecture], float], budget: int | None = None, agent: str | Agent = "nasbot"
+        self, objective: Callable[[Architecture], Told], budget: int | None = None, agent: str | Agent = "nasbot"
     ) -> Evaluation | None:
         """Search in this process until the budget is spent; after an interruption the same call continues.
 
         Args:
-            objective: Evaluates a network. An exception or a value that is not finite fails that proposal only.
+            objective: Evaluates a network, and returns what `tell` takes. An exception or a value that is not finite
+                fails that proposal only.
             budget: Total number of evaluations, earlier runs included; None keeps the study's.
             agent: The agent, or its name for its defaults.
 
         Returns:
-            The best evaluation of the study; None without evaluations.
+            The best evaluation of the study, in the first of several objectives; None without evaluations.
 
         Raises:
             SearchError: Proposals keep failing; the message gives the last reason.
@@ -221,10 +238,18 @@ class AskTellStudy:
         return self.archive.studies.evaluations(self.name)
 
     def best(self) -> Evaluation | None:
-        """Return the best evaluation, the first of equal ones; None before the first."""
+        """Return the best evaluation in the first objective, the first of equal ones; None before the first."""
         finite = [each for each in self.evaluations() if math.isfinite(each.score)]
         whole = [each for each in finite if not each.partial]
         return max(whole or finite, key=lambda each: each.score, default=None)
+
+    def pareto_set(self, reference: Sequence[float] | None = None) -> ParetoSet | None:
+        """Return the Pareto set of the results with its hypervolume; None before the first.
+
+        Args:
+            reference: Reference point of the hypervolume, a value for each objective; None for the worst ones.
+        """
+        return hypervolume.pareto_set(self.archive.studies.snapshot(self.name), reference)
 
     def _proposal(self, told: LeasedProposal | Proposal | Architecture | str) -> Proposal:
         """Return the current proposal, created for a network without one."""

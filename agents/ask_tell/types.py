@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,11 @@ from archive.store.records import Proposal
 
 if TYPE_CHECKING:
     from archive.store.architectures import Architectures
-    from archive.store.records import Evaluation
+    from archive.store.records import Evaluation, Objective
 
+
+Told = float | Sequence[float] | Mapping[str, float]
+"""A value, or the values of several objectives, in their order or by name."""
 
 UNBOUNDED = 1_000_000
 """Budget of a study without a limit: the caller decides when it ends."""
@@ -117,6 +120,36 @@ def real(value: Any, what: str) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise UsageError(f"{what} must be a number, got {value!r}") from None
+
+
+def values_of(told: Told, objectives: Sequence[Objective], metrics: Mapping[str, float]) -> tuple[float, ...]:
+    """Return the value of each objective of a study, in their order.
+
+    Args:
+        told: The value of the only objective; of several, a value for each in their order, or by name.
+        objectives: Objectives of the study.
+        metrics: Further metrics that were told, in which objectives beside the first may be.
+
+    Raises:
+        UsageError: An objective has no value, a value is not a number, or a name is no objective.
+    """
+    names = [each.name for each in objectives]
+    given: Any = told
+    if isinstance(given, Mapping):
+        unknown = [name for name in given if name not in names]
+        by_name: Mapping[str, Any] = {**metrics, **given}
+        if unknown:
+            raise UsageError(f"the values told must be of {', '.join(names)}, got {', '.join(map(repr, unknown))}")
+    elif isinstance(given, Sequence) and not isinstance(given, str):
+        if len(given) != len(names):
+            raise UsageError(f"the values told must be those of {', '.join(names)}, in this order, got {len(given)}")
+        by_name = dict(zip(names, given, strict=True))
+    else:
+        by_name = {**metrics, names[0]: given}
+    missing = [name for name in names if name not in by_name]
+    if missing:
+        raise UsageError(f"a result needs a value of each objective, {', '.join(names)}; there is none of {missing[0]}")
+    return tuple(real(by_name[name], "value" if len(names) == 1 else name) for name in names)
 
 
 def lists(curve: Mapping[int, Mapping[str, float]]) -> dict[str, list[float]]:

@@ -18,6 +18,7 @@ import numpy as np
 from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count
 from archive.agents.baselines.random_search import samples
 from archive.agents.encodings.decisions import ABSENT, Vector, decisions_of
+from archive.agents.objectives.goals import points
 from archive.architecture.graph import Architecture
 from archive.errors import SettingsError, UsageError
 from archive.spaces.base import Space
@@ -33,7 +34,8 @@ class OptunaAgent(Agent):
     """An Optuna study in memory, filled with the whole history at every call, and asked for new trials.
 
     Every decision is a categorical parameter, pending proposals are running trials. A draw that is no member, or is
-    known, is rejected and repeated. Networks without decisions, the branched ones of `cnn` and `mlp`, are left out.
+    known, is rejected and repeated. Networks without decisions, the branched ones of `cnn` and `mlp`, are left out. Of
+    several objectives, Optuna's sampler gets all.
 
     Args:
         space: The search space: cells, or `mlp` and `cnn`, of which it finds chains only.
@@ -43,6 +45,8 @@ class OptunaAgent(Agent):
         UsageError: A setting is out of range, or the space is not made of decisions.
         SettingsError: Optuna is not installed.
     """
+
+    several_objectives = True
 
     def __init__(self, space: Space, startup: int = 10) -> None:
         """Check and keep the settings."""
@@ -72,10 +76,12 @@ class OptunaAgent(Agent):
 
     def _study(self, history: History, seed: int) -> optuna.Study:
         """Return a study in memory with the history as its trials."""
-        study: optuna.Study = self._optuna.create_study(direction="maximize", sampler=self._sampler(seed))
+        seen, scores = points(history)
+        directions = ["maximize"] * scores.shape[1]
+        study: optuna.Study = self._optuna.create_study(directions=directions, sampler=self._sampler(seed))
         state = self._optuna.trial.TrialState
-        for seen in history.usable:
-            self._add_trial(study, seen.architecture, state=state.COMPLETE, value=seen.score)
+        for one, values in zip(seen, scores.tolist(), strict=True):
+            self._add_trial(study, one.architecture, state=state.COMPLETE, values=values)
         for pending in history.pending:
             self._add_trial(study, pending.architecture, state=state.RUNNING)
         return study

@@ -24,6 +24,7 @@ class RandomSearch(Agent):
         cost="milliseconds",
         when="baseline of everything; an archive without bias",
     )
+    several_objectives = True
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""

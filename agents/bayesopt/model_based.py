@@ -24,6 +24,8 @@ from archive.agents.base import Agent, History, Suggestion, check_count, first_o
 from archive.agents.baselines.random_search import samples
 from archive.agents.bayesopt.repeats import repeats
 from archive.agents.noise import is_noisy
+from archive.agents.objectives import selection
+from archive.agents.objectives.goals import points
 from archive.agents.surrogates.base import Array, Fitted, Surrogate
 from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.agents.surrogates.noisy_incumbent import NoisyIncumbent
@@ -81,9 +83,14 @@ class ModelBased(Agent):
         n_initial: Number of evaluations of the pool before the first of the model; observations of any origin count.
         method: Configuration of the search.
 
+    Of a study with several objectives, the networks of greatest expected hypervolume improvement are suggested
+    (`archive.agents.objectives.selection`), whatever the acquisition and the batch rule.
+
     Raises:
         UsageError: `n_initial` or the length of the short list is out of range.
     """
+
+    several_objectives = True
 
     def __init__(self, space: Space, n_initial: int, method: Method) -> None:
         """Check and keep the method."""
@@ -113,7 +120,8 @@ class ModelBased(Agent):
         suggestions = self._first(history, n, rng)
         history = history.with_pending(suggestions)
         if len(suggestions) < n and history.usable:
-            chosen = self._choose(history, n - len(suggestions), rng)
+            choose = self._choose if history.goals is None else self._choose_for_goals
+            chosen = choose(history, n - len(suggestions), rng)
             suggestions, history = [*suggestions, *chosen], history.with_pending(chosen)
         # Candidates may be exhausted before the space is: the networks that remain are not reached by their generator.
         missing = n - len(suggestions)
@@ -146,6 +154,10 @@ class ModelBased(Agent):
         networks = [one.candidate.architecture.functional for one in ranked]
         chosen = [ranked[at] for at in self.method.rule.select(model, networks, n - len(repeated), rng)]
         return [*repeated, *self._suggest(chosen, model)]
+
+    def _choose_for_goals(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        # Without a result that has all objectives there is no front: networks are drawn at random.
+        return selection.choose(self.method, history, n, rng) if len(points(history)[0]) else []
 
     def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
         scores = np.array([seen.score for seen in history.usable], dtype=np.float64)

@@ -78,7 +78,8 @@ class Portfolio(Agent):
         candidates: A name of `archive.agents.acquisition.candidate_generators`.
         batch_rule: A name of `archive.agents.acquisition.batch`.
         patience: Number of consecutive evaluations without improvement, by any agent, of which the last maximises the
-            posterior mean instead of the acquisition; its recorded `acquisition` is None. 0 disables this.
+            posterior mean instead of the acquisition; its recorded `acquisition` is None. 0 disables this. Not used for
+            several objectives.
 
     Raises:
         UnknownNameError: A name is not known.
@@ -93,6 +94,7 @@ class Portfolio(Agent):
         when="spaces of which no surrogate is known to be the best",
         transfers=True,
     )
+    several_objectives = True
 
     def __init__(
         self,
@@ -171,7 +173,7 @@ class Portfolio(Agent):
 
     def _due(self, history: History, n: int) -> int:
         """Return the number of suggestions among the next `n` at which a multiple of `patience` is reached."""
-        if not self.patience or not history.usable:
+        if not self.patience or not history.usable or history.goals is not None:
             return 0
         scores = [seen.score if math.isfinite(seen.score) else -math.inf for seen in history.observations]
         tried = len(scores) + len(history.pending) + len(history.failed)

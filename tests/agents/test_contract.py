@@ -14,9 +14,11 @@ import pytest
 from archive import agents, spaces
 from archive.agents.base import Agent, History, Observation, Pending
 from archive.agents.bayesopt.gaussian_process import Baseline
+from archive.agents.objectives import support
 from archive.agents.registry import registry
 from archive.errors import UnknownNameError, UsageError
-from tests.support.histories import Chains, grown, observed
+from archive.store.records import Objective, Study
+from tests.support.histories import Chains, grown, observed, with_goals
 
 # The baselines differ in their kernels alone, which have a separate contract: two of them represent all, one on a
 # kernel with features and one on a kernel of pairs.
@@ -183,6 +185,22 @@ def test_what_an_agent_has_prepared_changes_no_suggestion(kind, space):
     kept = made(kind, space)
     propose(kept, grown(space, 11), 1, seed=1)
     assert propose(kept, history) == suggestions
+
+
+@pytest.mark.one_space
+def test_several_objectives(kind, space):
+    agent = made(kind, space)
+    if not agent.several_objectives:
+        study = Study("two", "digits", "digits/1", space.name, further=(Objective("params", "minimise"),))
+        with pytest.raises(UsageError, match=f"the agent {kind} searches for one objective.*nsga2, portfolio"):
+            support.check(agent, study)
+        return
+    seen = grown(space, 15).observations
+    history = with_goals(History(seen[:12], tuple(Pending(o.architecture) for o in seen[12:])))
+    check(agent, history, propose(agent, history), 2)
+    # Before the first result that has all objectives.
+    history = with_goals(History(seen[:1]))
+    check(agent, history, propose(agent, history), 2)
 
 
 @pytest.mark.one_space

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import itertools
+from dataclasses import replace
 
 import numpy as np
 
 from archive.agents.base import History, Observation
+from archive.agents.objectives.goals import Goals
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError
 from archive.spaces.base import Mutation, Space
 from archive.spaces.decisions_chain import MlpChain
+from archive.store.records import Objective
 
 
 class Chains(Space):
@@ -53,6 +56,21 @@ class Chains(Space):
 def chain(*body):
     layers = [Layer("ip"), *body, Layer("linear"), Layer("op")]
     return Architecture("mlp", layers, itertools.pairwise(range(len(layers))))
+
+
+def units(architectures):
+    """A known cost: the sum of the layers' units."""
+    return np.array([sum(layer.units or 0 for layer in each.layers) for each in architectures], np.float64)
+
+
+def with_goals(history):
+    """The history with a second objective that is learnt, and a third that is known; the first result lacks one."""
+    objectives = (Objective("accuracy"), Objective("loss", "minimise"), Objective("units", "minimise"))
+    rng = np.random.default_rng(len(history.observations))
+    further = [(-seen.score + 0.1 * rng.standard_normal(), np.nan) for seen in history.observations]
+    seen = [replace(one, further=each) for one, each in zip(history.observations, further, strict=True)]
+    seen[:1] = [replace(one, further=(np.nan, np.nan)) for one in seen[:1]]
+    return replace(history, observations=tuple(seen), goals=Goals(objectives, {"units": units}))
 
 
 def observed(architectures, scores):

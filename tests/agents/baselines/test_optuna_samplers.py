@@ -7,10 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-from archive import spaces
+from archive import agents, spaces
 from archive.agents.base import History, Pending
 from archive.errors import SettingsError, UsageError
-from tests.support.histories import observed
+from tests.support.histories import grown, observed, with_goals
 
 optuna = pytest.importorskip("optuna")
 
@@ -109,3 +109,19 @@ def test_settings_are_checked(space):
         Tpe(space, startup=0)
     with pytest.raises(UsageError, match="candidates must be >= 1, got 0"):
         Tpe(space, candidates=0)
+
+
+@pytest.mark.parametrize("kind", ["tpe", "gp-optuna"])
+def test_a_sampler_gets_all_objectives(kind, chains, monkeypatch):
+    history = with_goals(grown(chains, 12))
+    studies = []
+    agent = agents.get(kind, chains, startup=5)
+    study_of = agent._study
+    monkeypatch.setattr(agent, "_study", lambda *given: studies.append(study_of(*given)) or studies[-1])
+    (suggestion,) = agent.propose(history, 1, np.random.default_rng(0))
+    assert suggestion.architecture.functional_key not in history.known
+    (study,) = studies
+    assert [direction.name for direction in study.directions] == ["MAXIMIZE"] * 3
+    told = [trial.values for trial in study.trials if trial.values]
+    expected = history.goals.scores(history.observations[1:])
+    assert np.array(told) == pytest.approx(expected)

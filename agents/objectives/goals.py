@@ -1,0 +1,88 @@
+"""Goals: the objectives of a study with several, and the values of a history for them.
+
+| symbol | meaning                                                                            | shape  |
+|--------|------------------------------------------------------------------------------------|--------|
+| M      | objectives                                                                         | scalar |
+| Y      | scores: values of the objectives with their sign such that larger is better        | (n, M) |
+
+The first objective is the score of an observation, the others are its `further` scores. An objective is known if it is
+a function of the network that needs no training: it is then computed for every candidate, and no surrogate is fitted to
+it. Recorded values of a known objective are not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from archive.architecture.graph import Architecture
+from archive.known_costs import KnownCost
+from archive.store.records import Objective, sign
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from archive.agents.base import History, Observation
+    from archive.store.records import Evaluation
+
+    Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Goals:
+    """The objectives of a study with several.
+
+    Attributes:
+        objectives: M objectives, the first of which is the score.
+        known: Functions of the known objectives, by name; larger or smaller values are better as the objective says.
+    """
+
+    objectives: tuple[Objective, ...]
+    known: Mapping[str, KnownCost] = field(default_factory=dict)
+
+    @property
+    def learnt(self) -> tuple[int, ...]:
+        """Positions of the objectives that only evaluations tell; the first one is always learnt."""
+        return tuple(at for at, each in enumerate(self.objectives) if not at or each.name not in self.known)
+
+    def further_scores(self, evaluation: Evaluation) -> tuple[float, ...]:
+        """Return the scores of an evaluation beside the first, NaN where it has no such metric."""
+        metrics = evaluation.metrics
+        return tuple(sign(each.direction) * metrics.get(each.name, float("nan")) for each in self.objectives[1:])
+
+    def known_scores(self, architectures: Sequence[Architecture]) -> Array:
+        """Return the scores of networks for the known objectives: (m, M) float64, NaN in the columns of the others.
+
+        A network whose cost is not known has NaN as well.
+        """
+        scores = np.full((len(architectures), len(self.objectives)), np.nan)
+        for at, each in enumerate(self.objectives):
+            if at not in self.learnt:
+                scores[:, at] = sign(each.direction) * self.known[each.name](architectures)
+        return scores
+
+    def scores(self, observations: Sequence[Observation]) -> Array:
+        """Return the scores of observations: (n, M) float64, NaN where unknown."""
+        scores = self.known_scores([seen.architecture for seen in observations])
+        for at in self.learnt:
+            scores[:, at] = [seen.further[at - 1] if at and seen.further else seen.score for seen in observations]
+            if at:
+                missing = [not seen.further for seen in observations]
+                scores[missing, at] = np.nan
+        return scores
+
+
+def points(history: History) -> tuple[list[Observation], Array]:
+    """Return the observations of which all objectives are known, and their scores: (n, M) float64.
+
+    Without goals, the score is the only objective.
+    """
+    seen = list(history.usable)
+    if history.goals is None:
+        return seen, np.array([[one.score] for one in seen], np.float64).reshape(len(seen), 1)
+    scores = history.goals.scores(seen)
+    whole: NDArray[np.bool_] = np.all(np.isfinite(scores), axis=1)
+    return [one for one, usable in zip(seen, whole, strict=True) if usable], scores[whole]

@@ -1,0 +1,142 @@
+"""Suggestions for several objectives: the networks of greatest expected hypervolume improvement.
+
+    history -> a surrogate for each learnt objective, exact values of the known ones
+            -> candidates ranked by log EHVI over the front of results and pending proposals
+            -> one by one, each selected network a point of the front at its expected scores
+
+The posterior of each surrogate is taken in score units (`Posterior.in_scores`), so that volumes have the units of the
+objectives whatever outcome transform an agent has. Learnt objectives are modelled independently.
+
+| symbol | meaning                                                                                    | shape |
+|--------|--------------------------------------------------------------------------------------------|-------|
+| r      | reference point of the volumes: the worst score of each objective, less a tenth of the     | (M,)  |
+|        | range (as Ishibuchi et al., 2018, advise, so that the ends of the front count)             |       |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from archive.agents.acquisition.evolution import Rank, Ranked
+from archive.agents.base import History, Suggestion
+from archive.agents.objectives.decomposition import free_boxes
+from archive.agents.objectives.ehvi import LogEhvi
+from archive.agents.objectives.goals import Goals, points
+from archive.agents.surrogates.base import Array, Fitted, Posterior
+from archive.architecture.graph import Architecture
+
+if TYPE_CHECKING:
+    from archive.agents.bayesopt.model_based import Method
+
+MARGIN = 0.1
+"""Distance of the reference point beyond the worst scores, as a share of their range."""
+
+
+def choose(method: Method, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+    """Return up to n suggestions for the goals of a history.
+
+    Args:
+        method: Configuration of the agent; its acquisition and batch rule are for one objective, and not used.
+        history: A history with goals. At least one observation has all objectives.
+        n: Most networks to return.
+        rng: Source of randomness.
+    """
+    assert history.goals is not None
+    _, scores = points(history)
+    models = ObjectiveModels.fit(method, history, history.goals, rng)
+    pending = [one.architecture for one in history.pending]
+    front, reference = np.vstack([scores, models.expected(pending)]), reference_point(scores)
+    models = models.hallucinate(pending)
+
+    rank = models.ranking(front, reference)
+    ranked = method.source.candidates(history, rank, max(method.shortlist, n), rng, logarithmic=True)
+    chosen: list[Suggestion] = []
+    while ranked and len(chosen) < n:
+        best, *ranked = ranked
+        network = best.candidate.architecture
+        chosen.append(_suggestion(best, models))
+        if len(chosen) < n and ranked:
+            front, models = np.vstack([front, models.expected([network])]), models.hallucinate([network])
+            ranks = models.ranking(front, reference)([one.candidate.architecture for one in ranked])
+            order = np.argsort(-ranks, kind="stable")
+            ranked = [Ranked(ranked[at].candidate, float(ranks[at])) for at in order]
+    return chosen
+
+
+def reference_point(scores: Array) -> Array:
+    """Return r for the scores of results: (n, M) to (M,) float64."""
+    worst, best = scores.min(axis=0), scores.max(axis=0)
+    reference: Array = worst - MARGIN * np.where(best > worst, best - worst, 1.0)
+    return reference
+
+
+@dataclass(frozen=True)
+class ObjectiveModels:
+    """Fitted surrogates of the learnt objectives, with the functions of the known ones.
+
+    Attributes:
+        goals: The objectives.
+        fitted: Position of a learnt objective to its surrogate.
+    """
+
+    goals: Goals
+    fitted: dict[int, Fitted]
+
+    @classmethod
+    def fit(cls, method: Method, history: History, goals: Goals, rng: np.random.Generator) -> ObjectiveModels:
+        """Fit the surrogate of a method to each learnt objective; sources of other tasks inform the first one."""
+        scores = goals.scores(history.usable)
+        networks = [seen.architecture.functional for seen in history.usable]
+        fitted = {}
+        for at in goals.learnt:
+            known = np.flatnonzero(np.isfinite(scores[:, at]))
+            surrogate = method.surrogate
+            if not at and method.transfer is not None:
+                surrogate = method.transfer.with_sources(surrogate, history)
+            fitted[at] = surrogate.fit([networks[row] for row in known], scores[known, at], rng)
+        return cls(goals, fitted)
+
+    def hallucinate(self, architectures: Sequence[Architecture]) -> ObjectiveModels:
+        """Return the models conditioned on fantasies of these networks; see `Fitted.hallucinate`."""
+        functional = [one.functional for one in architectures]
+        return replace(self, fitted={at: model.hallucinate(functional) for at, model in self.fitted.items()})
+
+    def posteriors(self, architectures: Sequence[Architecture]) -> list[Posterior | Array]:
+        """Return what `LogEhvi` takes: posteriors in score units, and the values of the known objectives."""
+        known = self.goals.known_scores(architectures)
+        functional = [one.functional for one in architectures]
+        return [
+            self.fitted[at].posterior(functional).in_scores() if at in self.fitted else known[:, at]
+            for at in range(len(self.goals.objectives))
+        ]
+
+    def ranking(self, front: Array, reference: Array) -> Rank:
+        """Return the function that gives log EHVI of networks over a front: (n, M) and (M,) float64."""
+        gain = LogEhvi(*free_boxes(front, reference))
+        return lambda architectures: gain(self.posteriors(architectures))
+
+    def expected(self, architectures: Sequence[Architecture]) -> Array:
+        """Return expected scores of networks: (m, M) float64; rows with an unknown cost are left out."""
+        if not architectures:
+            return np.empty((0, len(self.goals.objectives)))
+        columns = [one.mean if isinstance(one, Posterior) else one for one in self.posteriors(architectures)]
+        scores: Array = np.stack(columns, axis=1)
+        return scores[np.isfinite(scores).all(axis=1)]
+
+
+def _suggestion(one: Ranked, models: ObjectiveModels) -> Suggestion:
+    first = models.posteriors([one.candidate.architecture])[0]
+    assert isinstance(first, Posterior)
+    return Suggestion(
+        one.candidate.architecture,
+        acquisition=float(np.exp(one.rank)),
+        mean=float(first.mean[0]),
+        std=float(first.std[0]),
+        parent=one.candidate.parent,
+        operations=one.candidate.operations,
+        coupling=models.fitted[0].task_correlations(),
+    )

@@ -1,0 +1,82 @@
+"""Ask and tell with several objectives: values by name or in order, the Pareto set, replays, mistakes."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from archive import agents
+from archive.agents.replay import recheck
+from archive.errors import StudyConflictError, UnknownNameError, UsageError
+from archive.store.records import State
+from tests.support.stores import cells
+
+NAMES = ["accuracy", "latency_ms", "wins:maximise"]
+
+
+@pytest.fixture
+def study(archive):
+    return agents.study(archive, "mine", "nasbench201", objective=NAMES, seed=1)
+
+
+def test_values_are_told_in_order_by_name_or_beside_the_first(archive, study):
+    a, b, c = study.ask("random", 3)
+    assert study.tell(a, (0.5, 3.0, 1))
+    assert study.tell(b, {"wins": 2, "accuracy": 0.4, "latency_ms": 9.0}, metrics={"loss": 0.1})
+    assert study.tell(c, 0.3, metrics={"latency_ms": 1.0, "wins": 0})
+    # The first result told is kept.
+    assert not study.tell(c, (0.9, 1.0, 0))
+    assert [each.metrics for each in study.evaluations()] == [
+        {"accuracy": 0.5, "latency_ms": 3.0, "wins": 1.0},
+        {"accuracy": 0.4, "latency_ms": 9.0, "wins": 2.0, "loss": 0.1},
+        {"accuracy": 0.3, "latency_ms": 1.0, "wins": 0.0},
+    ]
+    assert study.best().value == 0.5
+    assert study.pareto_set().values == ((0.5, 3.0, 1.0), (0.4, 9.0, 2.0), (0.3, 1.0, 0.0))
+    # Opened again, with and without the objectives.
+    assert agents.study(archive, "mine").record.objectives == study.record.objectives
+    assert [each.direction for each in study.record.objectives] == ["maximise", "minimise", "maximise"]
+    with pytest.raises(StudyConflictError, match="exists with the objectives"):
+        agents.study(archive, "mine", objective=NAMES[:2])
+
+
+def test_values_that_are_missing_or_no_number(archive, study):
+    (asked,) = study.ask("random")
+    for told, message in (
+        (0.5, "a value of each objective, accuracy, latency_ms, wins; there is none of latency_ms"),
+        ({"accuracy": 1, "latency": 2}, "must be of accuracy, latency_ms, wins, got 'latency'"),
+        ((1.0, 2.0), "those of accuracy, latency_ms, wins, in this order, got 2"),
+        ((1.0, "fast", 3.0), "latency_ms must be a number, got 'fast'"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            study.tell(asked, told)
+    with pytest.raises(UsageError, match="wins must be a finite number, got inf"):
+        study.tell(asked.id, (1.0, 2.0, math.inf))
+    assert not study.tell(asked, (1.0, math.nan, 3.0))
+    assert [each.reason for each in archive.proposals.list("mine")] == ["the value of latency_ms is nan"]
+
+
+def test_a_whole_search_learns_all_objectives_and_can_be_replayed(archive, study):
+    with pytest.raises(UsageError, match="the agent nasbot searches for one objective"):
+        study.ask("nasbot")
+    study.enqueue(cells(3)[2], motivation="by hand")
+    study.run(lambda each: (len(each.layers), len(each.edges), sum(map(ord, each.key))), budget=12, agent="nsga2")
+    assert study.archive.studies.counts("mine")[State.COMPLETE] == 12
+    assert study.pareto_set().history[-1][1] > 0.0
+    report = recheck(archive, "mine")
+    assert (len(report.same), report.differing) == (11, ())
+
+
+def test_objectives_that_cannot_be(archive):
+    for names, error, message in (
+        (["accuracy", "wins"], UnknownNameError, "unknown objective 'wins': write wins:minimise or wins:maximise"),
+        (["accuracy", "loss:down"], UsageError, "NAME:minimise or NAME:maximise, got 'loss:down'"),
+        (["accuracy", "accuracy"], UsageError, "need different names"),
+        ([], UsageError, "needs an objective"),
+    ):
+        with pytest.raises(error, match=message):
+            agents.study(archive, "new", "nasbench201", objective=names)
+    with pytest.raises(UsageError, match="direction of one of several objectives is part of it"):
+        agents.study(archive, "new", "nasbench201", objective=NAMES, direction="minimise")
+    assert archive.studies.names() == []
