@@ -4,6 +4,8 @@
     frames.evaluations(store, "my-study")     one row per evaluation, one column per metric
     frames.curves(store, "my-study")          one row per epoch of an evaluation
     frames.proposals(store, "my-study")       one row per proposal, in any state
+    frames.pareto_set(store, "my-study")      one row per result of the Pareto set, one column per objective
+    frames.hypervolume(store, "my-study")     the hypervolume after each result
     frames.answer(store.named("cost"))        the rows of any query
 
 Frames are copies: changing one changes nothing in the archive. Times are in UTC, values in the task's own unit.
@@ -15,6 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import SettingsError
+from archive.queries import hypervolume as hypervolumes
 from archive.store.properties import EPOCH
 from archive.store.records import Evaluation, State
 
@@ -111,6 +114,38 @@ def proposals(archive: Archive, study: str) -> pd.DataFrame:
         for each in archive.proposals.list(study)
     ]
     return _frame(rows, "proposal", ["state", "architecture", *_PROPOSAL], ())
+
+
+def pareto_set(archive: Archive, study: str) -> pd.DataFrame:
+    """Return the Pareto set of a study by the ids of the proposals, the best in the first objective first.
+
+    Raises:
+        UnknownNameError: There is no study of this name.
+    """
+    snapshot = archive.studies.snapshot(study)
+    found = hypervolumes.pareto_set(snapshot)
+    names = [each.name for each in snapshot.study.objectives]
+    rows = [
+        {
+            "proposal": view.id,
+            "number": view.number,
+            "architecture": view.architecture_key,
+            **dict(zip(names, values, strict=True)),
+        }
+        for view, values in (() if found is None else zip(found.proposals, found.values, strict=True))
+    ]
+    return _frame(rows, "proposal", ["number", "architecture", *names], ())
+
+
+def hypervolume(archive: Archive, study: str) -> pd.DataFrame:
+    """Return the hypervolume of a study after each result, by the number of the proposal.
+
+    Raises:
+        UnknownNameError: There is no study of this name.
+    """
+    found = hypervolumes.pareto_set(archive.studies.snapshot(study))
+    history = () if found is None else found.history
+    return _frame([{"number": at, "hypervolume": volume} for at, volume in history], "number", ["hypervolume"], ())
 
 
 def answer(result: QueryResult) -> pd.DataFrame:

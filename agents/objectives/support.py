@@ -22,9 +22,9 @@ def check(agent: Agent, study: Study) -> None:
         UsageError: It knows one objective only.
     """
     if study.further and not agent.several_objectives:
-        names = " and ".join(each.name for each in study.objectives)
+        names = ", ".join(each.name for each in study.objectives)
         raise UsageError(
-            f"the agent {agent.kind} searches for one objective, and the study {study.name!r} has {names}: "
+            f"the agent {agent.kind} searches for one objective, and the study {study.name!r} has several, {names}: "
             f"choose one of {', '.join(capable())}"
         )
 

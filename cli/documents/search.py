@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from archive.cli.documents.base import Document, JsonObject
+from archive.cli.documents.pareto import ObjectiveItem, ParetoItem
 from archive.cli.documents.studies import EstimateItem
 
 
@@ -80,6 +81,8 @@ class SearchDocument(Document):
         recommended: The architecture to use where another training could give another value, by posterior mean; null
             where results have no noise: `best` is then the recommendation.
         gain: Gain over the initial networks; null where it is not known.
+        objectives: All objectives; `objective` is the first.
+        pareto: Pareto set of several objectives; null with one, or without results.
     """
 
     study: str
@@ -99,3 +102,5 @@ class SearchDocument(Document):
     best: IncumbentItem | None
     recommended: RecommendedItem | None
     gain: GainItem | None
+    objectives: list[ObjectiveItem]
+    pareto: ParetoItem | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from archive.cli.documents.base import Document, JsonObject
+from archive.cli.documents.pareto import ObjectiveItem, ParetoItem
 
 StateName = Literal["waiting", "running", "complete", "pruned", "failed"]
 
@@ -50,6 +51,7 @@ class StudyItem(JsonObject):
         space_config: The limits of the space.
         objective: Name of the metric that is optimised.
         direction: Whether larger or smaller values are better.
+        objectives: All objectives; `objective` is the first.
         budget: Most evaluations.
         seed: Seed of the study.
         agent: The agent that began it, where one did.
@@ -66,6 +68,7 @@ class StudyItem(JsonObject):
     space_config: dict[str, Any]
     objective: str
     direction: Literal["maximise", "minimise"]
+    objectives: list[ObjectiveItem]
     budget: int
     seed: int
     agent: str | None
@@ -175,13 +178,15 @@ class StudyDocument(Document, StudyItem):
     Attributes:
         warm_started_from: Names of its sources.
         sources: Contribution of each source.
-        incumbent: Id of the best proposal so far.
+        incumbent: Id of the best proposal so far, in the first objective.
+        pareto: Pareto set of several objectives; null with one, or without results.
         proposals: By number.
     """
 
     warm_started_from: list[str]
     sources: list[SourceItem]
     incumbent: str | None
+    pareto: ParetoItem | None
     proposals: list[ProposalItem]
 
 
@@ -222,7 +227,9 @@ class BestList(Document):
         direction: Whether larger or smaller values are better.
         noise: Estimated standard deviation of a result; null where results have no noise, or it cannot be estimated.
         luckiest: Id of the proposal with the best single value where results have noise, else null.
-        proposals: The best first: by the mean of `expected` where results have noise, else by value.
+        pareto: Pareto set of several objectives; null with one, or without results.
+        proposals: The best first: by the mean of `expected` where results have noise, else by value; of several
+            objectives, in the first.
     """
 
     study: str
@@ -230,6 +237,7 @@ class BestList(Document):
     direction: Literal["maximise", "minimise"]
     noise: float | None
     luckiest: str | None
+    pareto: ParetoItem | None
     proposals: list[BestItem]
 
 

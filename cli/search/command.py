@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,13 +15,13 @@ from archive.cli.names import AGENT, LAUNCHER, PROTOCOL, RECIPE, SPACE, STUDY, S
 from archive.cli.parameters import Count, listed, settings_of
 from archive.cli.render import json_option, open_archive, print_json, print_message
 from archive.cli.search import report
+from archive.cli.search.announcements import announce, announce_more, announce_sources
 from archive.cli.search.report import evaluated
 from archive.cli.search.request import SearchOptions, SearchRequest, named, request_of
 from archive.cli.trainer.trial_limits import limit_options
 from archive.errors import SearchError
 
 if TYPE_CHECKING:
-    from archive.agents.base import Agent, SourceStudy
     from archive.api import Archive
     from archive.cli.search.trainers import SearchTrainers
     from archive.settings import Settings
@@ -56,15 +56,17 @@ TABLE_PAUSE = 0.01
 )
 @click.option(
     "--objective",
-    metavar="METRIC",
+    "objectives",
+    metavar="METRIC[:minimise|maximise]",
+    multiple=True,
     show_default="the study's, else the task's",
-    help="Metric to optimise: any that the recipe reports. One that is not the task's needs --direction.",
+    help="Metric to optimise: any that the recipe reports, or a cost (params, latency_ms …). Repeat it for a front.",
 )
 @click.option(
     "--direction",
     type=click.Choice(["maximise", "minimise"]),
     show_default="the study's, else the task's",
-    help="Whether larger or smaller values of the objective are better.",
+    help="Whether larger or smaller values of the only objective are better.",
 )
 @click.option(
     "--space",
@@ -129,7 +131,7 @@ def search(
     task_name: str | None,
     protocol_name: str | None,
     recipe: str | None,
-    objective: str | None,
+    objectives: tuple[str, ...],
     direction: Direction | None,
     space_name: str | None,
     study_name: str | None,
@@ -160,6 +162,10 @@ def search(
     --rungs is asynchronous successive halving. A training pauses at the epochs of the first rung, and continues to the
     next rung if it is among the best 1 / --reduction there; the last rung is the whole training. Trainings that never
     continue are pruned, and count as evaluations.
+
+    With several --objective, the search looks for the Pareto set: networks that no other one exceeds in all of them.
+    Costs that need no training are computed for every candidate: params, flops, and the latencies of a table. The agent
+    is portfolio, unless --agent names another one that searches for several objectives.
     """
     from archive import settings
     from archive.agents.study_setup import open_study
@@ -171,7 +177,11 @@ def search(
     from archive.trainer.tasks.file_access import FileAccess
 
     options = SearchOptions(
-        *(agent_name, task_name, protocol_name, space_name, study_name, recipe, objective, direction, rungs, reduction)
+        *(agent_name, task_name, protocol_name, space_name, study_name, recipe),
+        direction=direction,
+        rungs=rungs,
+        reduction=reduction,
+        objectives=objectives,
     )
     sources = "all" if warm_start == "all" else listed("--warm-start", "the names of studies, or all", warm_start) or ()
     created(ctx, observe)
@@ -198,7 +208,7 @@ def search(
             registry.name_file(request.task, archive.connection.settings.home)
         if more:
             last = archive.studies.snapshot(study.name)
-            _announce_more(study, evaluated(last.counts), budget)
+            announce_more(study, evaluated(last.counts), budget)
         else:
             start = partial(SearchTrainers, launcher, device=device, limits=limits, observe=observe)
             last = _search(ctx, archive, study, request, start, trainers, batch or max(1, trainers), retrain)
@@ -244,8 +254,8 @@ def _search(
     evaluations, pending = evaluated(counts), counts[State.WAITING] + counts[State.RUNNING]
     history = loop.history_of(archive, study)
     warm = len(history.observations) - evaluations
-    _announce(study, evaluations, warm)
-    _announce_sources(history.sources, agent)
+    announce(study, evaluations, warm)
+    announce_sources(history.sources, agent)
     own = start(trainers if evaluations < study.budget or pending else 0, study.name, archive.connection.settings)
     snapshot: Snapshot | None = None
     view = LiveView(study, agent.kind, report.place(archive), protocol.epochs, warm)
@@ -269,32 +279,3 @@ def _search(
     if snapshot is None:
         raise SearchError(f"the study {study.name!r} has no snapshot to show")
     return snapshot
-
-
-def _announce(study: Study, evaluations: int, warm: int) -> None:
-    if evaluations:
-        verb = "has" if evaluations >= study.budget else "resumes at"
-        print_message(f"study {study.name} {verb} {evaluations} of {study.budget} evaluations (--budget is the total)")
-    if warm:
-        print_message(f"{warm} evaluations of other studies are observations: outside of the budget, not retrained")
-
-
-def _announce_more(study: Study, evaluations: int, budget: int | None) -> None:
-    print_message(
-        f"study {study.name} has {evaluations} evaluations already, more than the {budget} asked for: "
-        f"there is nothing to do, and its budget stays {study.budget} (--budget is the total)"
-    )
-
-
-def _announce_sources(sources: Sequence[SourceStudy], agent: Agent) -> None:
-    """Report how the agent uses the source studies of other tasks."""
-    from archive.agents.transfer.source_tasks import too_little
-
-    for source in sources:
-        what = f"{len(source.observations)} evaluations of the study {source.study} ({source.task}, {source.space})"
-        if not agent.transfers:
-            print_message(f"{what} are not used: the agent {agent.kind} learns from its own task alone")
-        elif reason := too_little(source):
-            print_message(f"{what} are not used: {reason}")
-        else:
-            print_message(f"{what} are weighted by how well they predict this task")

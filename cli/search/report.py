@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from archive.cli.render import print_line
 from archive.cli.search.request import agent_of
 from archive.cli.study.estimates import best_view, best_views, estimate_item, interval
+from archive.cli.study.pareto import objective_items, pareto_item, print_pareto
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent
@@ -108,6 +109,8 @@ def outcome(
         "best": None,
         "recommended": None,
         "gain": gained and asdict(gained),
+        "objectives": objective_items(study),
+        "pareto": pareto_item(last),
     }
     if best is not None:
         result["best"] = {
@@ -117,7 +120,7 @@ def outcome(
             "held_out": best.metrics.get(_held_out(study.objective, task)),
             "weights": weights and weights.uri,
         }
-        ranked = of_study(archive, study)
+        ranked = None if result["pareto"] else of_study(archive, study)
         result["recommended"] = ranked and _recommended(last, ranked.ranked[0])
     return result
 
@@ -170,6 +173,9 @@ def print_outcome(ctx: click.Context, result: Mapping[str, Any], study: Study) -
     print_line(f"stored in          {result['server']}, study {study.name}")
     if best["weights"]:
         print_line(f"weights            {best['weights']}")
+    if result["pareto"]:
+        print_line()
+        print_pareto(result["pareto"])
     print_line()
     print_line("next:")
     print_line(f"  {archive} arch show {best['architecture'][:8]}")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from archive.agents.base import Agent
     from archive.api import Archive
     from archive.spaces.base import Space
-    from archive.store.records import Direction, Study
+    from archive.store.records import Direction, Objective, Study
     from archive.trainer.tasks.file_access import FileAccess
     from archive.trainer.tasks.registry import Task, TrainingProtocol
     from archive.trainer.tasks.tabular import TabularProtocol, TabularTask
@@ -26,7 +26,10 @@ AGENT, TASK = "nasbot", "digits"
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Options of `archive search` that describe the study; None for those left out. Each has the option's name."""
+    """Options of `archive search` that describe the study; None for those left out. Each has the option's name.
+
+    `objectives` are the texts of all `--objective`, of which `objective` and `direction` are the first.
+    """
 
     agent: str | None = None
     task: str | None = None
@@ -38,6 +41,7 @@ class SearchOptions:
     direction: Direction | None = None
     rungs: str | None = None
     reduction: int | None = None
+    objectives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,28 +86,32 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
         access: Files that may be opened when the study names them, and not the user; None means any.
 
     Raises:
-        UnknownNameError: There is no such agent, task, protocol or space.
+        UnknownNameError: There is no such agent, task, protocol, space or objective.
         SettingsError: The data of the task are missing and cannot be fetched, or the study's file may not be opened.
         UsageError: The options contradict each other, the agent's name has settings, or the study's task cannot be
             searched.
     """
     from archive import agents
+    from archive.agents.objectives import support
+    from archive.cli.search.objectives import resolved
     from archive.store.records import Study
     from archive.trainer.tasks import registry
 
-    agent = agent_of(stored) if options.agent is None else options.agent
+    several = stored is None and len(options.objectives) > 1
+    agent = options.agent or (support.DEFAULT if several else agent_of(stored))
     _refuse_settings(agent)
     task = _task(options.task, stored, access)
     if stored is not None and stored.task != task.name:
         # The protocol and the space of a study do not apply to another task.
         stored = None
+    options, further = resolved(options, task, stored)
     home = None if access is None or access.record is None else access.record.parent
     space = _space(options.space, task, stored, home)
     protocol = _protocol(options, task, space.name, stored)
     registry.prepare(task, protocol)
     objective, direction = _objective(options, task, protocol, stored)
     study = Study(
-        name=f"{agent}-{space.name}-{task.label}" if options.study is None else options.study,
+        name=_name(agent, space, task, further) if options.study is None else options.study,
         task=task.name,
         protocol=protocol.name,
         space=space.name,
@@ -111,8 +119,13 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
         direction=direction,
         config={"agent": agent, "protocol": protocol.as_dict(), **_rungs(options, stored, task, protocol)},
         space_config=space.config,
+        further=further,
     )
     return SearchRequest(study, task, protocol, agents.get(agent, space))
+
+
+def _name(agent: str, space: Space, task: Task | TabularTask, further: tuple[Objective, ...]) -> str:
+    return "-".join([agent, space.name, task.label, *(each.name for each in further)])
 
 
 def _refuse_settings(agent: str) -> None:

@@ -11,6 +11,7 @@ from archive.cli.parameters import Count
 from archive.cli.render import json_option, open_archive, print_json, print_line, print_message, print_table
 from archive.cli.study.estimates import best_view, best_views, estimate_item, interval
 from archive.cli.study.items import proposal_item
+from archive.cli.study.pareto import pareto_item, print_pareto
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +32,8 @@ SHOWN_COSTS = ("params", "flops", "latency_ms")
 def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
     """Show the best architectures of a study, the best first.
 
+    Of several objectives the Pareto set: the results that no other one exceeds in all of them.
+
     Results of whole trainings only, unless a study with rungs has none yet. Of equal values, the earlier one comes
     first.
 
@@ -42,7 +45,8 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
 
     with open_archive(ctx) as archive:
         snapshot = archive.studies.snapshot(name)
-        ranked = recommendation.of_study(archive, snapshot.study)
+        pareto = pareto_item(snapshot)
+        ranked = None if pareto else recommendation.of_study(archive, snapshot.study)
         items = _by_value(snapshot, count) if ranked is None else _by_estimate(snapshot, ranked.ranked[:count])
         for item in items:
             weights = archive.weights.of_evaluation(item["proposal"])
@@ -51,7 +55,9 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
     if as_json:
         about = {"study": study.name, "objective": study.objective, "direction": study.direction}
         noise = {"noise": ranked and ranked.noise, "luckiest": lucky and lucky.id}
-        print_json({**about, **noise, "proposals": items})
+        print_json({**about, **noise, "pareto": pareto, "proposals": items})
+    elif pareto is not None:
+        print_pareto(pareto)
     elif items:
         _print(study, items)
         if ranked is not None and lucky is not None:

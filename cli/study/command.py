@@ -22,6 +22,7 @@ from archive.cli.render import (
 )
 from archive.cli.study import best, export, log, plot, watch
 from archive.cli.study.items import proposal_item, study_item
+from archive.cli.study.pareto import pareto_item, print_pareto
 from archive.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,18 +75,23 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
     described = study_item(stored, snapshot.counts, None if best is None else best.value)
     described["warm_started_from"] = [row["study"] for row in sources]
     proposals = [proposal_item(stored, view) for view in snapshot.proposals]
+    pareto = pareto_item(snapshot)
     if as_json:
         for row in sources:
             row["couplings"] = [{"number": at, "coupling": rho} for at, rho in row["couplings"].items()]
-        print_json({**described, "sources": sources, "incumbent": best and best.id, "proposals": proposals})
+        about = {"sources": sources, "incumbent": best and best.id, "pareto": pareto}
+        print_json({**described, **about, "proposals": proposals})
         return
     rungs = Rungs.of(stored.config)
     counts = {state: count for state, count in described["counts"].items() if count}
+    described["objectives"] = ", ".join(map(str, stored.objectives)) if stored.further else None
     fields = {**described, "counts": counts, **({} if rungs is None else {"rungs": rungs.describe()})}
     print_fields({key: value for key, value in fields.items() if value is not None and key != "best"}, 18)
     if best is not None:
-        about = f" {best.architecture_key} (#{best.number}), value {best.value:.4g}"
-        print_line((f"{'incumbent':<18}", "bold"), about, wrap=True)
+        shown = f" {best.architecture_key} (#{best.number}), value {best.value:.4g}"
+        print_line((f"{'incumbent':<18}", "bold"), shown, wrap=True)
+    if pareto is not None:
+        print_pareto(pareto)
     if sources:
         print_table(SOURCES, [[row[column] for column in SOURCES] for row in sources], title="warm-started from")
     _print_proposals([{**row, "coupling": _coupling(sources, row["number"])} for row in proposals], rungs)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from archive.cli.study.pareto import objective_items
+
 if TYPE_CHECKING:
     from archive.store.records import State, Study
     from archive.store.snapshots import ProposalView
@@ -34,6 +36,7 @@ def study_item(study: Study, counts: Mapping[State, int], best: float | None) ->
         "space_config": study.space_config,
         "objective": study.objective,
         "direction": study.direction,
+        "objectives": objective_items(study),
         "budget": study.budget,
         "seed": study.seed,
         "agent": agent if isinstance(agent, str) else None,

@@ -9,7 +9,9 @@ import pytest
 
 from archive import frames
 from archive.errors import SettingsError, UnknownNameError
+from archive.store.records import Objective, Result
 from tests.support.dumped import fill
+from tests.support.stores import cells, propose
 
 
 def test_evaluations_are_rows(archive):
@@ -74,3 +76,14 @@ def test_without_pandas_the_way_out_is_named(archive, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(SettingsError, match=r"pip install 'nas-archive\[pandas\]'"):
         frames.studies(archive)
+
+
+def test_a_pareto_set_and_its_hypervolume(archive):
+    propose(archive, cells(3), further=(Objective("loss", "minimise"),))
+    assert len(frames.pareto_set(archive, "study")) == len(frames.hypervolume(archive, "study")) == 0
+    for accuracy, loss in ((0.5, 3.0), (0.4, 4.0), (0.3, 1.0)):
+        claim = archive.proposals.claim("trainer", study="study")
+        archive.proposals.complete(claim.id, claim.token, Result(accuracy, {"accuracy": accuracy, "loss": loss}))
+    front = frames.pareto_set(archive, "study")
+    assert front[["number", "accuracy", "loss"]].to_numpy().tolist() == [[0, 0.5, 3.0], [2, 0.3, 1.0]]
+    assert frames.hypervolume(archive, "study")["hypervolume"].tolist() == pytest.approx([0.2, 0.2, 0.2])

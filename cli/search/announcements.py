@@ -1,0 +1,43 @@
+"""Messages of `archive search` before it begins: how far the study is, and how its sources are used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from archive.cli.render import print_message
+
+if TYPE_CHECKING:
+    from archive.agents.base import Agent, SourceStudy
+    from archive.store.records import Study
+
+
+def announce(study: Study, evaluations: int, warm: int) -> None:
+    """Report how far a resumed study is, and what it learns from others."""
+    if evaluations:
+        verb = "has" if evaluations >= study.budget else "resumes at"
+        print_message(f"study {study.name} {verb} {evaluations} of {study.budget} evaluations (--budget is the total)")
+    if warm:
+        print_message(f"{warm} evaluations of other studies are observations: outside of the budget, not retrained")
+
+
+def announce_more(study: Study, evaluations: int, budget: int | None) -> None:
+    """Report that a study has more evaluations than the budget of the command."""
+    print_message(
+        f"study {study.name} has {evaluations} evaluations already, more than the {budget} asked for: "
+        f"there is nothing to do, and its budget stays {study.budget} (--budget is the total)"
+    )
+
+
+def announce_sources(sources: Sequence[SourceStudy], agent: Agent) -> None:
+    """Report how the agent uses the source studies of other tasks."""
+    from archive.agents.transfer.source_tasks import too_little
+
+    for source in sources:
+        what = f"{len(source.observations)} evaluations of the study {source.study} ({source.task}, {source.space})"
+        if not agent.transfers:
+            print_message(f"{what} are not used: the agent {agent.kind} learns from its own task alone")
+        elif reason := too_little(source):
+            print_message(f"{what} are not used: {reason}")
+        else:
+            print_message(f"{what} are weighted by how well they predict this task")

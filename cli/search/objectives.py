@@ -1,0 +1,100 @@
+"""The objectives of a search: `--objective NAME[:minimise|maximise]`, once or several times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from archive.errors import UnknownNameError, UsageError
+from archive.store.objective_names import direction_of, parse
+from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName
+
+if TYPE_CHECKING:
+    from archive.cli.search.request import SearchOptions
+    from archive.store.records import Direction, Objective, Study
+    from archive.trainer.tasks.registry import Task
+    from archive.trainer.tasks.tabular import TabularTask
+
+
+def resolved(
+    options: SearchOptions, task: Task | TabularTask, stored: Study | None
+) -> tuple[SearchOptions, tuple[Objective, ...]]:
+    """Return the options with the first objective as the only one, and the further objectives.
+
+    The first objective is the value of an evaluation, so that the first one that is learnt comes first.
+
+    Args:
+        options: The options of the command line.
+        task: The task of the search.
+        stored: The study that the options name, where it exists with this task.
+
+    Raises:
+        UnknownNameError: The task has no such objective.
+        UsageError: An objective or its direction is missing or invalid, or an option is for one objective only.
+    """
+    if len(options.objectives) < 2:
+        further = () if stored is None or options.objectives else stored.further
+        options = _single(options)
+    else:
+        first, *others = _several(options, task, stored)
+        further = tuple(others)
+        options = replace(options, objective=first.name, direction=first.direction)
+    if further and (options.rungs is not None or options.reduction is not None):
+        raise UsageError("--rungs pauses trainings by one objective: leave it out in a search with several")
+    return options, further
+
+
+def _single(options: SearchOptions) -> SearchOptions:
+    """Return the options with the direction that the text or the name of the only objective has."""
+    if not options.objectives:
+        return options
+    text = options.objectives[0]
+    name, separator, _ = text.partition(":")
+    if not separator:
+        return replace(options, objective=name, direction=options.direction or direction_of(name))
+    objective = parse(text)
+    if options.direction not in (None, objective.direction):
+        raise UsageError(f"--objective {text} has another direction than --direction {options.direction}")
+    return replace(options, objective=objective.name, direction=objective.direction)
+
+
+def _several(options: SearchOptions, task: Task | TabularTask, stored: Study | None) -> list[Objective]:
+    """Return the objectives of the options, learnt ones first."""
+    if options.direction is not None:
+        raise UsageError("--direction is for one objective: with several, write NAME:minimise or NAME:maximise")
+    computed, measured, complete = _known(options, task, stored)
+    declared: Mapping[str, Direction] = {task.objective: task.direction}
+    objectives = [parse(text, declared, [*measured, *computed]) for text in options.objectives]
+    for each in objectives:
+        if complete and each.name not in (*measured, *computed):
+            raise UnknownNameError(f"objective of the task {task.name}", each.name, [*measured, *computed])
+    for each in objectives:
+        if each.name == task.objective and each.direction != task.direction:
+            raise UsageError(f"the task {task.name!r} has the direction {task.direction}, got {each.direction}")
+    learnt = [each for each in objectives if each.name not in (*computed, *_COSTS)]
+    if not learnt:
+        raise UsageError(
+            f"one objective must be of the training, such as {task.objective}: "
+            f"all of {', '.join(each.name for each in objectives)} are costs of the network"
+        )
+    return [learnt[0], *(each for each in objectives if each is not learnt[0])]
+
+
+_COSTS = ("params", "flops", "latency_ms", "peak_memory_bytes")
+"""Costs that trainers measure and that can be objectives; a recipe may report others."""
+
+
+def _known(options: SearchOptions, task: Task | TabularTask, stored: Study | None) -> tuple[list[str], list[str], bool]:
+    """Return the names of known costs, those of other metrics, and whether results have no others."""
+    from archive.trainer.tasks import known_costs
+    from archive.trainer.tasks.tabular import TabularTask
+
+    name = options.protocol or (None if stored is None else stored.protocol)
+    if isinstance(task, TabularTask):
+        return [*known_costs.of_task(task, task.protocol(options.protocol).name)], [task.objective], True
+    recipe = options.recipe or (DEFAULT_RECIPE if name is None else ProtocolName.parse(name).recipe)
+    own = recipe == DEFAULT_RECIPE
+    metrics = dict.fromkeys([task.objective, "valid_loss", "train_loss", f"test_{task.metric}"])
+    costs = [each for each in _COSTS if not (own and each in known_costs.BUILT)]
+    return [*known_costs.BUILT] if own else [], [*metrics, *costs], own
