@@ -104,19 +104,28 @@ class Connection:
         self._ensure_driver()
         return self._login
 
-    def read(self, work: Work[T], *, patience: float | None = None) -> T:
+    def read(self, work: Work[T], *, patience: float | None = None, single: bool = False) -> T:
         """Run work in a read transaction; the head of the module states the rules for work.
 
         Args:
             work: Function of the transaction.
             patience: Maximum duration of an outage in seconds; the settings' by default.
+            single: Whether each statement may be a transaction of its own, which saves a round trip.
 
         Raises:
             ArchiveError: Raised by `work`, or translated from an error of the driver.
         """
-        return self.with_recovery(lambda: self._run("execute_read", work), patience)
+        return self.with_recovery(lambda: self._run("execute_read", work, single), patience)
 
-    def write(self, work: Work[T], *, patience: float | None = None, alone: bool = False, lane: str | None = None) -> T:
+    def write(
+        self,
+        work: Work[T],
+        *,
+        patience: float | None = None,
+        alone: bool = False,
+        lane: str | None = None,
+        single: bool = False,
+    ) -> T:
         """Run idempotent work in a write transaction, which is committed when the work returns.
 
         Args:
@@ -125,6 +134,7 @@ class Connection:
             alone: Whether the work is long, and needs exclusive access to an embedded server
                 (`archive.database.write_lock`).
             lane: Name of a group of writers that run one after the other on an embedded server.
+            single: Whether the work has one statement that writes. Neo4j then commits it in its own round trip.
 
         Raises:
             ArchiveError: Raised by `work`, or translated from an error of the driver; an IncompleteWriteError only
@@ -136,7 +146,7 @@ class Connection:
         def attempt() -> T:
             # Work that has failed twice, most likely because of conflicts, gets exclusive access.
             with self.turn(alone=alone or next(runs) > 1, lane=lane):
-                return self._run("execute_write", work)
+                return self._run("execute_write", work, single)
 
         return self.with_recovery(attempt, patience)
 
@@ -221,9 +231,14 @@ class Connection:
             if not conflict:
                 self._reconnect()
 
-    def _run(self, kind: Literal["execute_read", "execute_write"], work: Work[T]) -> T:
+    def _run(self, kind: Literal["execute_read", "execute_write"], work: Work[T], single: bool) -> T:
         with self.session(write=kind == "execute_write") as session:
-            return cast(T, getattr(session, kind)(work))
+            # ArcadeDB commits a bare statement in parts, and loses some of them beside other writers.
+            if single and (kind == "execute_read" or self._dialect == "neo4j"):
+                return work(cast(neo4j.ManagedTransaction, session))
+            # BEGIN goes with the first statement, as `neo4j.Driver.execute_query` does it.
+            with getattr(session, "_pipelined_begin", nullcontext()):
+                return cast(T, getattr(session, kind)(work))
 
     def _ensure_driver(self) -> neo4j.Driver:
         with self._lock:

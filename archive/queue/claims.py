@@ -2,10 +2,10 @@
 
     queue ──> its head, cut into shares ──> one share at random ──> claimed, as far as it still waits
 
-The head is as long as the number of claims that may be under way, so that workers do not all reach for the same nodes.
-A single worker gets proposals strictly in order. A worker never takes more than its share of the queue, so that the
-last proposals of a study end at the same time on all workers. Only workers that answer immediately (table lookups) may
-claim the whole head.
+A claim reads first, and writes only if there is something to take: idle workers lock nothing. The head grows with the
+number of workers, so that they do not all reach for the same nodes. A single worker gets proposals strictly in order. A
+worker never takes more than its share of the queue, so that the last proposals of a study end at the same time on all
+workers. Only workers that answer immediately (table lookups) may claim the whole head.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from neo4j import ManagedTransaction, Record
 
 HEAD = 32
+LONGEST_HEAD = 512
+"""Longest head, of as many workers and more. A longer one would cost more time than the collisions that it avoids."""
 TRIES = 8
+"""Looks at the queue of one claim: each further one finds that other workers have taken the choice before."""
 
 OF_ANY = """
 MATCH (p:Proposal {state: $state})
@@ -61,7 +64,7 @@ MATCH (p:Proposal {state: 'RUNNING'})
 USING INDEX SEEK p:Proposal(state)
 WHERE p.token = $token
 OPTIONAL MATCH (s:Study)-[:PROPOSED]->(p)
-RETURN properties(p) AS proposal, s.created AS created
+RETURN properties(p) AS proposal, s.created AS created, null AS network
 """
 
 # The write comes before the test: see `archive.queue.leases`.
@@ -78,8 +81,11 @@ SET p.state = 'RUNNING', p.worker = $worker, p.token = $token, p.started = times
     p.lease = $milliseconds, p.lease_until = timestamp() + $milliseconds
 CREATE (w)-[:CLAIMED {token: $token, at: timestamp()}]->(p)
 WITH p
-OPTIONAL MATCH (s:Study)-[:PROPOSED]->(p)
-RETURN properties(p) AS proposal, s.created AS created
+OPTIONAL MATCH (s:Study {name: p.study})
+USING INDEX SEEK s:Study(name)
+OPTIONAL MATCH (a:Architecture {key: p.architecture})
+USING INDEX SEEK a:Architecture(key)
+RETURN properties(p) AS proposal, s.created AS created, [a.key, a.space, a.functional_key, a.code] AS network
 """
 
 
@@ -116,8 +122,7 @@ class QueueView:
     Attributes:
         waiting: Id and priority of each waiting proposal, in the order of the queue.
         others: Number of other workers that hold proposals; 0 without a count for a request for the whole head.
-        expired: Ids of proposals whose lease has expired. A request for the whole head does not search for them while
-            proposals wait, or shortly after it has searched.
+        expired: Ids of proposals whose lease has expired, as far as the request searches for them.
     """
 
     waiting: Sequence[tuple[str, float]]
@@ -131,48 +136,49 @@ class QueueView:
 
 @dataclass(frozen=True)
 class Taken:
-    """A claimed proposal with the creation time of its study, because another study may have the same name by now."""
+    """A claimed proposal.
+
+    Attributes:
+        proposal: The proposal.
+        study_created: Creation time of its study, because another study may have the same name by now.
+        network: Key, space, functional key and code of its network; None where they were not read.
+    """
 
     proposal: Proposal
     study_created: int | None
+    network: Sequence[Any] | None = None
 
 
-def claim(tx: ManagedTransaction, request: ClaimRequest, *, again: bool, seen: QueueView | None = None) -> list[Taken]:
-    """Claim proposals for a worker, and return them by number; none when the queue is empty. Expired leases end here.
+def take(tx: ManagedTransaction, request: ClaimRequest, queue: QueueView, *, again: bool) -> list[Taken]:
+    """Claim proposals for a worker, and return them by number; none if all of its choice are taken by now.
 
     Args:
-        tx: The transaction.
+        tx: A transaction, or a session: the work has one statement that writes.
         request: The request.
+        queue: The head of the queue as read a moment ago, with waiting proposals.
         again: Whether the request may have been granted before; the call then returns the proposals of that time.
-        seen: The head of the queue as read a moment ago, which saves the first read.
     """
     if again and (held := _taken(tx.run(HELD, token=request.token).data())):
         return held
-    for _ in range(TRIES):
-        queue, seen = seen or look(tx, request), None
-        if queue.expired and expire(tx, queue.expired, request.limit):
-            queue = look(tx, request)
-        if not queue.waiting:
-            return []
-        ids = sorted(_share(queue, request))
-        at = {"ids": ids, "worker": request.worker, "token": request.token, "milliseconds": request.milliseconds}
-        if taken := _taken(tx.run(TAKE, at).data()):
-            return taken
-    return []
+    ids = sorted(_share(queue, request))
+    at = {"ids": ids, "worker": request.worker, "token": request.token, "milliseconds": request.milliseconds}
+    return _taken(tx.run(TAKE, at).data())
 
 
-def look(tx: ManagedTransaction, request: ClaimRequest, *, lost: bool = True) -> QueueView:
+def look(tx: ManagedTransaction, request: ClaimRequest, *, others: int = 0, search: bool = True) -> QueueView:
     """Return as much of the queue as a request needs.
 
     Args:
-        tx: The transaction.
+        tx: A transaction, or a session.
         request: The request.
-        lost: Whether a request for the whole head searches for expired leases when the queue is empty.
+        others: Number of other workers that hold proposals, by an earlier count: the head grows with it.
+        search: Whether to count the other workers, and to search their proposals for expired leases. A request for the
+            whole head does so only when the queue is empty.
     """
-    if request.study is not None and ((queue := _look(tx, request, OF_STUDY, lost)) or not lost):
+    if request.study is not None and ((queue := _look(tx, request, OF_STUDY, others, search)) or not search):
         return queue
     # This search also finds proposals that another program has put back into the queue without marking them open.
-    return _look(tx, request, OF_ANY, lost)
+    return _look(tx, request, OF_ANY, others, search)
 
 
 def expire(tx: ManagedTransaction, ids: Sequence[str], limit: int) -> int:
@@ -187,20 +193,22 @@ def expired(tx: ManagedTransaction, study: str | None) -> list[str]:
     return list(_running(tx, OF_ANY, study, "")["expired"])
 
 
-def _look(tx: ManagedTransaction, request: ClaimRequest, match: LiteralString, lost: bool) -> QueueView:
-    waiting = _waiting(tx, request, match)
+def _look(tx: ManagedTransaction, request: ClaimRequest, match: LiteralString, others: int, search: bool) -> QueueView:
+    waiting = _waiting(tx, request, match, others)
     # Each round excludes a further study.
     while request.fit.examine(tx, {study_of(id_) for id_, _ in waiting}):
-        waiting = _waiting(tx, request, match)
-    if request.whole and (waiting or not lost):
-        return QueueView(waiting)
+        waiting = _waiting(tx, request, match, others)
+    if not search or (request.whole and waiting):
+        return QueueView(waiting, others)
     running = _running(tx, match, request.study, request.worker)
     return QueueView(waiting, running["others"], running["expired"])
 
 
-def _waiting(tx: ManagedTransaction, request: ClaimRequest, match: LiteralString) -> list[tuple[str, float]]:
+def _waiting(
+    tx: ManagedTransaction, request: ClaimRequest, match: LiteralString, others: int
+) -> list[tuple[str, float]]:
     at = {"study": request.study, "state": State.WAITING.value, "worker": request.worker}
-    head = max(HEAD, 8 * request.count)
+    head = max(HEAD, 8 * request.count, min((1 + 2 * others) * request.count, LONGEST_HEAD))
     row = tx.run(match + WAITING, {**at, "head": head, **request.fit.parameters()}).single(strict=True)
     return [(id_, priority) for id_, priority in row["waiting"]]
 
@@ -220,5 +228,5 @@ def _share(queue: QueueView, request: ClaimRequest) -> list[str]:
 
 
 def _taken(rows: Sequence[dict[str, Any]]) -> list[Taken]:
-    taken = [Taken(proposal_from(row["proposal"]), row["created"]) for row in rows]
+    taken = [Taken(proposal_from(row["proposal"]), row["created"], row["network"]) for row in rows]
     return sorted(taken, key=lambda one: (one.proposal.number, one.proposal.id))

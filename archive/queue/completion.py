@@ -22,26 +22,18 @@ from archive.store.records import Result, State
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
-# The path leads through the study node, which many transactions write to. A missing row is noticed by the count of the
-# next statement (`archive.database.statements`).
-TASKS = """
-UNWIND $studies AS name
-MATCH (s:Study {name: name})
-USING INDEX SEEK s:Study(name)
-MATCH (s)-[:ON]->(t:Task)
-RETURN name, t.id AS task
-"""
-
 # Locks, tests, changes and records in one step. Rows that do not match are left unchanged: every MATCH precedes the
-# first CREATE.
+# first CREATE. The path to the task leads through the study node, which many transactions write to: a missing row is
+# noticed by the count.
 COMPLETE = f"""
 UNWIND $rows AS row
 MATCH (p:Proposal {{id: row.id}})
 USING INDEX SEEK p:Proposal(id)
 MATCH (a:Architecture {{key: p.architecture}})
 USING INDEX SEEK a:Architecture(key)
-MATCH (t:Task {{id: row.task}})
-USING INDEX SEEK t:Task(id)
+MATCH (s:Study {{name: row.study}})
+USING INDEX SEEK s:Study(name)
+MATCH (s)-[:ON]->(t:Task)
 SET p.touched = timestamp()
 WITH p, a, t, row
 WHERE row.holder IS NULL
@@ -55,7 +47,11 @@ SET e += row.properties, e.created = timestamp()
 CREATE (p)-[:RESULTED_IN]->(e)
 CREATE (e)-[:OF]->(a)
 CREATE (e)-[:ON]->(t)
-RETURN count(*) AS written, collect(p.id) AS done
+FOREACH (file IN row.weights |
+    MERGE (w:Weights {{uri: file.uri}})
+    SET w.sha256 = file.sha256, w.bytes = file.bytes
+    CREATE (e)-[:SAVED]->(w))
+RETURN count(*) AS written
 """
 
 # A promoted proposal has the result of its earlier rung already.
@@ -126,21 +122,19 @@ def complete(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> None:
     first = [one for one in results if one.id not in recorded]
     later = [one for one in results if one.id in recorded]
     if first:
-        write_all(tx, COMPLETE, _rows(tx, first))
+        write_all(tx, COMPLETE, [_row(one) for one in first])
     if later:
-        write_all(tx, COMPLETE_AGAIN, [_row(one, None) for one in later])
-    _save(tx, results)
+        write_all(tx, COMPLETE_AGAIN, [_row(one) for one in later])
+        _save(tx, later)
 
 
 def complete_held(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> int:
-    """Store in one step the results of those proposals that their workers still hold, and return their number.
+    """Store in one statement the results of those proposals that their workers still hold, and return their number.
 
     The other proposals stay as they are. So do proposals whose reports had curves that the result lacks.
     """
-    rows = _rows(tx, sorted(results, key=lambda one: one.id))
-    done = set(tx.run(COMPLETE, rows=rows).single(strict=True)["done"])
-    _save(tx, [one for one in results if one.id in done])
-    return len(done)
+    rows = [_row(one) for one in sorted(results, key=lambda one: one.id)]
+    return int(tx.run(COMPLETE, rows=rows).single(strict=True)["written"])
 
 
 def _save(tx: ManagedTransaction, results: Iterable[ProposalResult]) -> None:
@@ -150,22 +144,17 @@ def _save(tx: ManagedTransaction, results: Iterable[ProposalResult]) -> None:
         write_all(tx, WEIGHTS, saved)
 
 
-def _rows(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> list[dict[str, Any]]:
-    studies = {one.id: study_of(one.id) for one in results}
-    tasks = {row["name"]: row["task"] for row in tx.run(TASKS, studies=sorted(set(studies.values())))}
-    return [_row(one, tasks.get(studies[one.id])) for one in results]
-
-
-def _row(one: ProposalResult, task: str | None) -> dict[str, Any]:
+def _row(one: ProposalResult) -> dict[str, Any]:
     # The curve moves to the evaluation.
     curve = list(curve_properties(one.result.curve))
     return {
         "id": one.id,
-        "task": task,
+        "study": study_of(one.id),
         "holder": one.holder,
         "architecture": one.architecture,
         "curve": curve,
         "changes": {"state": one.state.value, "reason": None, "cause": None, **dict.fromkeys(curve), **one.changes},
         "finished": one.finished,
         "properties": result_properties(one.result),
+        "weights": [vars(one.result.weights)] if one.result.weights else [],
     }

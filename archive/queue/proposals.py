@@ -2,8 +2,8 @@
 
 Agents and trainers meet here and nowhere else. Concurrency rules of the queue:
 
-- Every call is one retryable, idempotent transaction. `create` and `claim` carry a token that identifies a repetition;
-  the other calls name the state that they lead to.
+- Every call is one retryable, idempotent transaction; a claim reads before it. `create` and `claim` carry a token that
+  identifies a repetition; the other calls name the state that they lead to.
 - Additions to a study lock the study first (`archive.queue.admission`), proposals are locked in the order of their ids
   (`archive.queue.leases`), and studies before proposals (`archive.queue.successive_halving`).
 - Exactly one worker holds a proposal, as its token proves. Only the server's clock decides about leases.
@@ -13,12 +13,9 @@ Agents and trainers meet here and nowhere else. Concurrency rules of the queue:
 from __future__ import annotations
 
 import builtins
-import math
-import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
@@ -27,20 +24,19 @@ from archive.errors import ArchiveError, UnknownNameError
 from archive.queue import cancellation, claims, lookups, updates, workers
 from archive.queue.admission import Request, SuggestionLike, admit
 from archive.queue.capabilities import ClaimFilter
+from archive.queue.claimer import Claimer
 from archive.queue.updates import LEASE_SECONDS, Answer, Completion, Failure, Notice, Release, Report, milliseconds
-from archive.store import registered_agents, studies
+from archive.queue.wake_up import ring
+from archive.store import registered_agents
 from archive.store.architectures import Architectures
-from archive.store.records import Claim, Curve, Proposal, Result, State, Study
+from archive.store.records import Claim, Curve, Proposal, Result, State
 
 if TYPE_CHECKING:
-    from neo4j import ManagedTransaction
-
     from archive.database.connection import Connection
 
 __all__ = ["Claim", "Proposal", "Proposals", "Result", "State", "SuggestionLike"]
 
 MAX_ATTEMPTS = 3
-LOST_SECONDS = 1.0  # minimum interval between searches for expired leases by a caller that polls
 
 
 class Proposals:
@@ -49,8 +45,7 @@ class Proposals:
     def __init__(self, connection: Connection, architectures: Architectures, *, max_attempts: int = MAX_ATTEMPTS):
         """Read and write through this connection; after `max_attempts` lost attempts a proposal becomes FAILED."""
         self._connection, self._architectures, self._limit = connection, architectures, max_attempts
-        self._studies: dict[str, Study] = {}
-        self._lost_at: dict[str | None, float] = {}
+        self._claimer = Claimer(connection, architectures)
 
     def create(
         self,
@@ -103,7 +98,10 @@ class Proposals:
             after=after,
             most=most,
         )
-        return admit(self._connection, request, again=token is not None)
+        made = admit(self._connection, request, again=token is not None)
+        if made:
+            ring(self._connection.settings)
+        return made
 
     def claim(self, worker: str, *, study: str | None = None, lease_seconds: float = LEASE_SECONDS) -> Claim | None:
         """Claim the next proposal, of one study or of any; None when the queue is empty.
@@ -111,7 +109,7 @@ class Proposals:
         A proposal with an expired lease can be claimed again, until `max_attempts` workers have lost it.
         """
         request = claims.ClaimRequest(worker, uuid.uuid4().hex, study, milliseconds(lease_seconds), self._limit)
-        return next(iter(self._claim(request)), None)
+        return next(iter(self._claimer.claim(request)), None)
 
     def claim_many(
         self,
@@ -130,7 +128,7 @@ class Proposals:
         """
         lease, token = milliseconds(lease_seconds), uuid.uuid4().hex
         request = claims.ClaimRequest(worker, token, study, lease, self._limit, most, whole, fit or ClaimFilter())
-        return self._claim(request) if most > 0 else []
+        return self._claimer.claim(request) if most > 0 else []
 
     def settle(self, several: Sequence[Notice]) -> builtins.list[Answer]:
         """Store the notices of a worker in one transaction; see `archive.queue.updates`.
@@ -146,8 +144,14 @@ class Proposals:
             UsageError: The lists of a curve differ in length; nothing is stored then.
         """
         updates.check(several)
-        work, alone = partial(updates.settle, notices=several, limit=self._limit), len(several) > LONG
-        return self._connection.write(work, alone=alone) if several else []
+        alone = len(several) > LONG
+        if several and self._connection.write(partial(updates.settle_held, notices=several), alone=alone, single=True):
+            return [True] * len(several)
+        work = partial(updates.settle, notices=several, limit=self._limit)
+        answers = self._connection.write(work, alone=alone) if several else []
+        if not all(isinstance(one, Report) for one in several):
+            ring(self._connection.settings)
+        return answers
 
     def heartbeat(self, id_: str, token: str, lease_seconds: float = LEASE_SECONDS) -> None:
         """Renew a lease from now on.
@@ -216,7 +220,9 @@ class Proposals:
             ProposalStateError: It is running, or has a result.
             UnknownNameError: There is no such proposal.
         """
-        return cancellation.retry(self._connection, [id_])[0]
+        retried = cancellation.retry(self._connection, [id_])[0]
+        ring(self._connection.settings)
+        return retried
 
     def expire(self, study: str | None = None) -> int:
         """Put proposals with an expired lease back into the queue, and return their number.
@@ -259,42 +265,8 @@ class Proposals:
         """Store that a worker is alive, whether or not it holds a proposal."""
         workers.beat(self._connection, worker)
 
-    def _claim(self, request: claims.ClaimRequest) -> builtins.list[Claim]:
-        many, runs, seen = request.count > LONG, count(), None
-        if many:
-            # Batch claimers poll often and usually find nothing, so a cheap read comes first.
-            lost = time.monotonic() - self._lost_at.get(request.study, -math.inf) > LOST_SECONDS
-            seen = self._connection.read(lambda tx: claims.look(tx, request, lost=lost))
-            if request.whole and lost and not seen.waiting:
-                self._lost_at[request.study] = time.monotonic()
-            if not seen:
-                return []
-
-        def work(tx: ManagedTransaction) -> builtins.list[claims.Taken]:
-            # A second run may mean that the first one was committed and only its acknowledgement was lost.
-            repeated = next(runs) > 0
-            return claims.claim(tx, request, again=repeated, seen=None if repeated else seen)
-
-        # Batch claims collide, because all of them take the head of the queue.
-        taken = self._connection.write(work, lane="claims" if many else None)
-        # Proposals with unreadable networks are left out; their leases expire.
-        networks = self._architectures.get_readable(one.proposal.architecture_key for one in taken)
-        return [
-            Claim(one.proposal, network, self._study(one.proposal.study, one.study_created), request.token)
-            for one in taken
-            if (network := networks.get(one.proposal.architecture_key)) is not None
-        ]
-
     def _settle(self, notice: Notice) -> bool:
         (answer,) = self.settle([notice])
         if isinstance(answer, ArchiveError):
             raise answer
         return answer
-
-    def _study(self, name: str, created: int | None) -> Study:
-        # A study never changes except for its budget, which workers do not need. A later time of creation means another
-        # study of the same name, in an archive that was emptied or replaced.
-        study = self._studies.get(name)
-        if study is None or study.created != created:
-            study = self._studies[name] = studies.read(self._connection, name)
-        return study

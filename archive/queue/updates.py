@@ -122,17 +122,29 @@ def check(notices: Sequence[Notice]) -> None:
             result_properties(notice.result)
 
 
+def settle_held(tx: ManagedTransaction, notices: Sequence[Notice]) -> bool:
+    """Store reports, or results, in one statement; False if some were not stored, and all may be sent again.
+
+    Args:
+        tx: A transaction, or a session.
+        notices: The notices, whose senders most likely hold their proposals.
+    """
+    reports = [one for one in notices if isinstance(one, Report)]
+    if len(reports) == len(notices):
+        renewals = ((one.id, one.token, milliseconds(one.lease_seconds), one.curve) for one in reports)
+        return leases.renew_held(tx, renewals) == len(notices)
+    results = {one.id: _held(one) for one in notices if isinstance(one, Completion) and one.rung is None}
+    return len(results) == len(notices) == complete_held(tx, [*results.values()])
+
+
 def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> list[Answer]:
-    """Store notices, in their order, and return an answer to each.
+    """Store notices, in their order, and return an answer to each; senders may have lost their proposals.
 
     Args:
         tx: The transaction.
         notices: The notices.
         limit: Number of workers that may lose a proposal.
     """
-    if _at_once(tx, notices):
-        return [True] * len(notices)
-    # Senders that no longer hold their proposal get separate answers.
     rungs = successive_halving.lock(
         tx, [_study(each) for each in notices if isinstance(each, Completion) and each.rung is not None]
     )
@@ -164,16 +176,6 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
     for study in sorted({_study(one) for one in ended} & rungs.keys()):
         successive_halving.promote(tx, study, *rungs[study])
     return answers
-
-
-def _at_once(tx: ManagedTransaction, notices: Sequence[Notice]) -> bool:
-    """Store reports, or results, in one statement; False if some were not stored, and all may be sent again."""
-    reports = [one for one in notices if isinstance(one, Report)]
-    if len(reports) == len(notices):
-        renewals = ((one.id, one.token, milliseconds(one.lease_seconds), one.curve) for one in reports)
-        return leases.renew_held(tx, renewals) == len(notices)
-    results = {one.id: _held(one) for one in notices if isinstance(one, Completion) and one.rung is None}
-    return len(results) == len(notices) == complete_held(tx, [*results.values()])
 
 
 def _held(notice: Completion) -> ProposalResult:

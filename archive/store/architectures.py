@@ -162,6 +162,15 @@ class Architectures:
                 raise
             return networks
 
+    def remember(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Cache networks that another statement has read: key, space, functional key and code of each."""
+        networks = {}
+        for row in rows:
+            # Reading it again raises the error for the caller that needs it.
+            with suppress(UsageError):
+                networks[row[0]] = compact.decode(*row)
+        self._cache(networks)
+
     def find(self, prefix: str) -> str:
         """Return the one key that begins with a prefix.
 

@@ -42,7 +42,6 @@ STATEMENTS = {
     "depth of the queue": depth.OPEN,
     "a claim": claims.TAKE,
     "proposals of a repeated claim": claims.HELD,
-    "tasks of studies": completion.TASKS,
     "recorded evaluations": completion.RECORDED,
     "costs": costs.SET,
     "delete weights": retention.FORGET,

@@ -100,7 +100,7 @@ class Forgetful:
 
     def __init__(self, connection) -> None:
         self._connection = connection
-        self.read = connection.read
+        self.read, self.settings = connection.read, connection.settings
 
     def write(self, work, **how):
         self._connection.write(work, **how)
