@@ -1,5 +1,5 @@
 // Unresponsive workers that hold proposals: killed, hung or cut off.
-// $seconds = 60     Time without a heartbeat after which a worker is stale.
+// $seconds = 150    Time without a heartbeat after which a worker is stale.
 MATCH (w:Worker)
 WHERE timestamp() - w.heartbeat > 1000 * $seconds
 MATCH (p:Proposal {state: 'RUNNING'})

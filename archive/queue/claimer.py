@@ -4,8 +4,9 @@
       ├──> expired leases ──> end them ──> look                    a write, now and then
       └──> waiting ──> take a share ──> taken meanwhile ──> look   one write
 
-Each look and each claim is one round trip. Searching the running proposals for expired leases costs time in proportion
-to their number, and one worker of a fleet has to do it: a caller searches less often, the more workers there are.
+Each claim, and most looks, are one statement. Searching the running proposals for expired leases costs time in
+proportion to their number, and one worker of a fleet has to do it: a caller searches less often, the more workers there
+are.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class Claimer:
 
     def claim(self, request: ClaimRequest) -> list[Claim]:
         """Claim what a request asks for, by number; none when the queue is empty."""
+        if request.again and (held := self._connection.write(partial(claims.held, request=request))):
+            return self._complete(request, held)
         for _ in range(claims.TRIES):
             queue = self._look(request)
             if not queue.waiting:
@@ -78,7 +81,8 @@ class Claimer:
 
     def _read(self, request: ClaimRequest, others: int, search: bool) -> QueueView:
         look = partial(claims.look, request=request, others=others, search=search)
-        return self._connection.read(look, single=True)
+        # A search has several statements.
+        return self._connection.read(look, single=not search)
 
     def _take(self, request: ClaimRequest, queue: QueueView) -> list[Taken]:
         runs = count()

@@ -63,6 +63,10 @@ HELD = """
 MATCH (p:Proposal {state: 'RUNNING'})
 USING INDEX SEEK p:Proposal(state)
 WHERE p.token = $token
+SET p.touched = timestamp()
+WITH p WHERE p.state = 'RUNNING' AND p.token = $token
+SET p.lease_until = timestamp() + p.lease, p.suspected = null
+WITH p
 OPTIONAL MATCH (s:Study)-[:PROPOSED]->(p)
 RETURN properties(p) AS proposal, s.created AS created, null AS network
 """
@@ -103,6 +107,7 @@ class ClaimRequest:
         whole: Whether to take the whole head of the queue instead of a fair share. Expired leases are then only
             recovered when the queue is empty, so callers must occasionally claim a fair share.
         fit: What the worker can run.
+        again: Whether an earlier request with the same token may have been granted, and got no answer.
     """
 
     worker: str
@@ -113,6 +118,7 @@ class ClaimRequest:
     count: int = 1
     whole: bool = False
     fit: ClaimFilter = field(default_factory=ClaimFilter)
+    again: bool = False
 
 
 @dataclass(frozen=True)
@@ -158,11 +164,16 @@ def take(tx: ManagedTransaction, request: ClaimRequest, queue: QueueView, *, aga
         queue: The head of the queue as read a moment ago, with waiting proposals.
         again: Whether the request may have been granted before; the call then returns the proposals of that time.
     """
-    if again and (held := _taken(tx.run(HELD, token=request.token).data())):
-        return held
+    if again and (taken := held(tx, request)):
+        return taken
     ids = sorted(_share(queue, request))
     at = {"ids": ids, "worker": request.worker, "token": request.token, "milliseconds": request.milliseconds}
     return _taken(tx.run(TAKE, at).data())
+
+
+def held(tx: ManagedTransaction, request: ClaimRequest) -> list[Taken]:
+    """Return the proposals that the request was granted before, by number, and renew their leases."""
+    return _taken(tx.run(HELD, token=request.token).data())
 
 
 def look(tx: ManagedTransaction, request: ClaimRequest, *, others: int = 0, search: bool = True) -> QueueView:

@@ -120,14 +120,20 @@ class Proposals:
         lease_seconds: float = LEASE_SECONDS,
         whole: bool = False,
         fit: ClaimFilter | None = None,
+        token: str | None = None,
+        again: bool = False,
     ) -> builtins.list[Claim]:
         """Claim several proposals that the worker can run (`fit`), by number, under one token and in one transaction.
 
         The worker gets a fair share of the queue at most, so that other workers get theirs. With `whole`, for workers
-        that answer immediately, it may get all; `archive.queue.claims.ClaimRequest` states the price.
+        that answer immediately, it may get all; `archive.queue.claims.ClaimRequest` states the price. With `again`, an
+        earlier call with this token got no answer; if it was granted, its proposals are returned, with renewed leases.
         """
-        lease, token = milliseconds(lease_seconds), uuid.uuid4().hex
-        request = claims.ClaimRequest(worker, token, study, lease, self._limit, most, whole, fit or ClaimFilter())
+        request = claims.ClaimRequest(
+            *(worker, token or uuid.uuid4().hex, study, milliseconds(lease_seconds), self._limit, most, whole),
+            fit=fit or ClaimFilter(),
+            again=again,
+        )
         return self._claimer.claim(request) if most > 0 else []
 
     def settle(self, several: Sequence[Notice]) -> builtins.list[Answer]:
@@ -144,11 +150,10 @@ class Proposals:
             UsageError: The lists of a curve differ in length; nothing is stored then.
         """
         updates.check(several)
-        alone = len(several) > LONG
-        if several and self._connection.write(partial(updates.settle_held, notices=several), alone=alone, single=True):
+        alone, held = len(several) > LONG, partial(updates.settle_held, notices=several)
+        if updates.may_be_held(several) and (not several or self._connection.write(held, alone=alone, single=True)):
             return [True] * len(several)
-        work = partial(updates.settle, notices=several, limit=self._limit)
-        answers = self._connection.write(work, alone=alone) if several else []
+        answers = self._connection.write(partial(updates.settle, notices=several, limit=self._limit), alone=alone)
         if not all(isinstance(one, Report) for one in several):
             ring(self._connection.settings)
         return answers

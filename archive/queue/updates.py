@@ -122,19 +122,27 @@ def check(notices: Sequence[Notice]) -> None:
             result_properties(notice.result)
 
 
+def may_be_held(notices: Sequence[Notice]) -> bool:
+    """Return whether notices are reports, or results without rungs, so that `settle_held` may store them."""
+    if all(isinstance(one, Report) for one in notices):
+        return True
+    whole = {one.id for one in notices if isinstance(one, Completion) and one.rung is None}
+    return len(whole) == len(notices)
+
+
 def settle_held(tx: ManagedTransaction, notices: Sequence[Notice]) -> bool:
     """Store reports, or results, in one statement; False if some were not stored, and all may be sent again.
 
     Args:
         tx: A transaction, or a session.
-        notices: The notices, whose senders most likely hold their proposals.
+        notices: The notices (`may_be_held`), whose senders most likely hold their proposals.
     """
-    reports = [one for one in notices if isinstance(one, Report)]
-    if len(reports) == len(notices):
-        renewals = ((one.id, one.token, milliseconds(one.lease_seconds), one.curve) for one in reports)
-        return leases.renew_held(tx, renewals) == len(notices)
-    results = {one.id: _held(one) for one in notices if isinstance(one, Completion) and one.rung is None}
-    return len(results) == len(notices) == complete_held(tx, [*results.values()])
+    results = [_held(one) for one in notices if isinstance(one, Completion)]
+    if results:
+        return complete_held(tx, results) == len(notices)
+    reports = (one for one in notices if isinstance(one, Report))
+    renewals = ((one.id, one.token, milliseconds(one.lease_seconds), one.curve) for one in reports)
+    return leases.renew_held(tx, renewals) == len(notices)
 
 
 def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> list[Answer]:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 WorkerState = Literal["working", "idle", "resting", "stale", "left"]
 
-STALE_SECONDS = 60.0
-"""Time without a heartbeat after which a worker counts as stale; a healthy one sends one every few seconds."""
+STALE_SECONDS = 150.0
+"""Time without a heartbeat after which a worker counts as stale; a healthy one sends one every minute."""
 RECENT_SECONDS = 86_400.0
 """Time without a heartbeat after which a worker is not listed by default."""
 

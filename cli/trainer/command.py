@@ -230,7 +230,7 @@ def _serve_metrics(daemon: Trainer, port: int, address: str) -> None:
     "--stale",
     "stale_seconds",
     type=Duration(open_minimum=True),
-    default="60s",
+    default="150s",
     help="Call a trainer stale after this long without a heartbeat.",
 )
 @click.option("--healthcheck", is_flag=True, help="Exit with 1 unless a trainer of this machine is working or idle.")

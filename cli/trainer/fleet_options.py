@@ -34,7 +34,7 @@ _OPTIONS = (
         "--lease",
         "lease_seconds",
         type=Duration(minimum=2.0),
-        show_default="15s",
+        show_default="90s",
         help="Time after which proposals of a trainer that has fallen silent return to the queue. Leases are renewed "
         "three times as often.",
     ),

@@ -7,7 +7,7 @@ import pytest
 from archive.cli.search import live, waiting
 from archive.queue import workers
 from archive.store.records import State
-from archive.trainer.daemon import store_client
+from archive.trainer.daemon.client import store_client
 from tests.support import wait_until
 from tests.support.commands import propose, serving, table
 

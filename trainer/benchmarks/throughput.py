@@ -3,7 +3,7 @@
 A life cycle is the store's share of a trial: propose, claim, three reports, complete. One agent proposes, in batches,
 for ten seconds; workers, each a process of its own, claim and report until the queue is empty. Three modes:
 
-    in batches       as the daemon does for tabular tasks (`archive.trainer.daemon.store_client`): many proposals in a
+    in batches       as the daemon does for tabular tasks (`archive.trainer.daemon.client`): many proposals in a
                      transaction, which is one of claims, of first, second or third reports, or of results
     reports late     the same for a daemon without time for reports: the result replaces them
     one by one       one transaction for each step of each proposal
@@ -33,9 +33,9 @@ from archive.server import embedded
 from archive.settings import Settings
 from archive.store.architectures import batched
 from archive.store.records import Claim, Result, Study
+from archive.trainer.daemon.client.store_client import BATCH, StoreClient
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.result_spool import ResultSpool
-from archive.trainer.daemon.store_client import BATCH, StoreClient
 
 WORKERS = (1, 8)
 SECONDS = 10.0

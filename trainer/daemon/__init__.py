@@ -3,7 +3,7 @@
     trainer                              the loop
     options, paths, retry, shutdown      its options, folders, start and end
     in_flight, outcomes                  claims with their trials, and how they end
-    store_client, store_link             claims and notices, across outages of the store
+    client/                              claims, leases and notices, across outages of the store
     result_spool, spool_owner            undelivered results on disk, and the daemons that deliver them
     events, logs, prometheus             events of the loop, log format, metrics
     observation                          trials, as `archive.trainer.observers` receive them

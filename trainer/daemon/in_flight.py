@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing import connection
 from multiprocessing.connection import Connection
@@ -21,8 +22,10 @@ from archive.trainer.daemon.trial_memory import TrialMemory
 from archive.trainer.trial.devices import Device
 from archive.trainer.trial.messages import Message, TrialFailed
 
-REPORT_SECONDS = 0.25
+REPORT_SECONDS = 1.0
 """Least time between two reports of one trial: epochs of small networks come faster than any reader needs them."""
+REPORT_SHARE = 0.01
+"""Least time between two reports, as a share of the trial's time."""
 
 
 class TrialHandle(Protocol):
@@ -85,7 +88,7 @@ class InFlight:
         trial: The work on it.
         curve: Metric to one value a report, with those before a resumption.
         unreported: Whether the store lacks a part of the curve.
-        renewed: Time of the last renewal of the lease, by `time.monotonic`.
+        report_at: Earliest time of the next report, by `time.monotonic`.
         began: Time at which the work began here.
         scratch: Folder of its temporary files.
         device: Device of the training; None for a table's result.
@@ -96,7 +99,7 @@ class InFlight:
     trial: TrialHandle
     curve: dict[str, list[float]] = field(default_factory=dict)
     unreported: bool = False
-    renewed: float = field(default_factory=time.monotonic)
+    report_at: float = field(default_factory=time.monotonic)
     began: float = field(default_factory=time.monotonic)
     scratch: ScratchFolder | None = None
     device: Device | None = None
@@ -129,10 +132,9 @@ class InFlight:
             values.append(metrics.get(name, math.nan))
         self.unreported = True
 
-    def is_due(self, lease_seconds: float) -> bool:
-        """Whether it is time for a report: the curve has grown, or the lease must be renewed."""
-        pause = REPORT_SECONDS if self.unreported else lease_seconds / 3
-        return time.monotonic() - self.renewed > pause
+    def is_due(self) -> bool:
+        """Whether it is time for a report: the curve has grown, and the last report was a while ago."""
+        return self.unreported and time.monotonic() >= self.report_at
 
     def excess(self, options: TrainerOptions) -> str | None:
         """Return which limit the trial has exceeded, as a reason to kill it; None for none, or a `watched` trial."""
@@ -147,18 +149,27 @@ class InFlight:
             options.memory_bytes,
         )
 
-    def report(self, lease_seconds: float) -> Report:
-        """Return a report for immediate delivery, with the curve if it has grown; it renews the lease."""
-        curve = self.curve if self.unreported else None
-        self.unreported, self.renewed = False, time.monotonic()
-        return Report(*self.key, curve, lease_seconds)
+    def report(self, lease_seconds: float, least_seconds: float = 0.0) -> Report:
+        """Return a report of the curve for immediate delivery; it renews the lease.
+
+        Args:
+            lease_seconds: Duration of the lease.
+            least_seconds: Least time until the next report.
+        """
+        now = time.monotonic()
+        pause = max(REPORT_SECONDS, REPORT_SHARE * (now - self.began), least_seconds)
+        # Trials that began together must not report together.
+        self.unreported, self.report_at = False, now + pause * random.uniform(1.0, 1.1)
+        return Report(*self.key, self.curve, lease_seconds)
 
 
-def wait(in_flight: Sequence[InFlight], deadline: float) -> None:
-    """Wait for a message of any trial, or until a deadline by `time.monotonic`."""
+def wait(in_flight: Sequence[InFlight], deadline: float, idle: Callable[[float], None]) -> None:
+    """Wait for a message of any trial, or until a deadline by `time.monotonic`; without trials, `idle` waits."""
     moments = [deadline, *(each.due for each in in_flight if each.due is not None)]
     seconds = max(0.0, min(moments) - time.monotonic())
     if waitable := [one for each in in_flight for one in each.waitable]:
         connection.wait(waitable, seconds)
-    else:
+    elif in_flight:
         time.sleep(seconds)
+    else:
+        idle(deadline)

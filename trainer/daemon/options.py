@@ -8,6 +8,14 @@ from dataclasses import dataclass
 from archive.trainer.recipes.checkpoint import CHECKPOINT_SECONDS
 
 SCRATCH_BYTES = 20 * 10**9
+TICK_SECONDS = 0.25
+"""Time between two steps of a loop without events."""
+POLL_SECONDS = 30.0
+LEASE_SECONDS = 90.0
+"""A lease that outlasts two renewals that failed, each a third of it after the one before."""
+WATCHED_POLL_SECONDS = 5.0
+WATCHED_LEASE_SECONDS = 15.0
+"""With a parent process, which waits for each result: a trainer that was killed is replaced at once."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +29,8 @@ class TrainerOptions:
         device: Devices (`archive.trainer.trial.devices`): `auto`, `cpu`, or numbers of GPUs, `0,1,3`.
         share_devices: Whether to use GPUs that other trainers of this machine use, too.
         threads: CPU threads of each trial; None follows OMP_NUM_THREADS, else divides the cores among the slots.
-        poll_seconds: Longest pause between two claims while the queue is empty.
-        lease_seconds: Duration of a lease without a report or a heartbeat.
+        poll_seconds: Longest pause between two looks at an empty queue; None means 30, or 5 with a parent.
+        lease_seconds: Duration of a lease without a report or a heartbeat; None means 90, or 15 with a parent.
         stall_seconds: Silence after which a trial counts as hung and is killed.
         trial_seconds: Time after which a trial is killed, and its proposal fails; None for no limit.
         scratch_bytes: Space of temporary files after which a trial is killed, and its proposal fails; None for no
@@ -57,8 +65,8 @@ class TrainerOptions:
     device: str = "auto"
     share_devices: bool = False
     threads: int | None = None
-    poll_seconds: float = 0.25
-    lease_seconds: float = 15.0
+    poll_seconds: float | None = None
+    lease_seconds: float | None = None
     stall_seconds: float = 1800.0
     trial_seconds: float | None = None
     scratch_bytes: int | None = SCRATCH_BYTES
@@ -79,6 +87,24 @@ class TrainerOptions:
     weights_from: tuple[str, ...] = ()
     data_folders: tuple[str | os.PathLike[str], ...] = ()
     recipes: tuple[str, ...] | None = None
+
+    @property
+    def lease(self) -> float:
+        """Duration of a lease in seconds."""
+        usual = LEASE_SECONDS if self.parent is None else WATCHED_LEASE_SECONDS
+        return usual if self.lease_seconds is None else self.lease_seconds
+
+    @property
+    def longest_pause(self) -> float:
+        """Longest pause between two looks at an empty queue, in seconds; an idle trainer looks before it stops."""
+        usual = POLL_SECONDS if self.parent is None else WATCHED_POLL_SECONDS
+        pause = usual if self.poll_seconds is None else self.poll_seconds
+        return pause if self.idle_seconds is None else min(pause, max(self.idle_seconds / 4, TICK_SECONDS))
+
+    @property
+    def tick(self) -> float:
+        """Longest pause of the daemon's loop, in seconds."""
+        return min(self.longest_pause, TICK_SECONDS)
 
 
 @dataclass

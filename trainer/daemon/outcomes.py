@@ -7,10 +7,10 @@ import logging
 from archive.queue.updates import Release
 from archive.store.records import Claim, Result
 from archive.trainer.daemon import events
+from archive.trainer.daemon.client.store_client import StoreClient
 from archive.trainer.daemon.in_flight import completion_notice, failure_notice, refusal_notice
 from archive.trainer.daemon.options import Tally, TrainerOptions
 from archive.trainer.daemon.paths import TrainerPaths
-from archive.trainer.daemon.store_client import StoreClient
 from archive.trainer.trial.messages import TrialFailed
 
 log = logging.getLogger("archive.trainer")
@@ -99,5 +99,6 @@ class Outcomes:
 
     def lose(self, claim: Claim) -> None:
         """Record that a proposal belongs to another worker, or is already finished."""
+        self._client.drop((claim.id, claim.token))
         self.tally.returned += 1
         self._emit(events.ProposalReleased(claim, "the lease was lost", lost=True))

@@ -1,4 +1,4 @@
-"""Retries of the first connection to the store; later outages are `archive.trainer.daemon.store_link`'s.
+"""Retries of the first connection to the store; later outages are `archive.trainer.daemon.client.store_link`'s.
 
     connect ──> store                            most often, at once
      └──> unreachable ── pause ──> connect ──> …     until it answers, time is up, or the trainer is stopped
@@ -8,6 +8,7 @@ A wrong login, database name or release is no outage and is raised at once.
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -17,7 +18,7 @@ from archive.errors import StoreUnavailableError
 T = TypeVar("T")
 
 PAUSE = 2.0
-"""Seconds between two attempts."""
+"""Longest time in seconds between two attempts."""
 REPORT_SECONDS = 60.0
 """Seconds between two log lines on one outage."""
 
@@ -53,7 +54,8 @@ def wait_for_store(
                 limit = "until it answers" if seconds is None else f"for {seconds - waited:.0f} s"
                 report(f"waiting {limit}: {error}")
                 reported = waited
-        _sleep(PAUSE, stopped)
+        # Trainers of a fleet start together, and must not come back together.
+        _sleep(PAUSE * random.uniform(0.5, 1.0), stopped)
     return None
 
 

@@ -1,11 +1,11 @@
 """The trainer daemon: claims proposals, runs each in a process of its own, and delivers the results.
 
-    claim ──> TrialProcess ── epochs ──> report            every report renews the lease, else a heartbeat does
+    claim ──> TrialProcess ── epochs ──> report            the lease is renewed by a thread of its own
                 └─ result ──> result spool ──> complete    on disk first, delivered when the store accepts it
                 └─ failure ──> result spool ──> fail       final with its reason, or back into the queue
     claims ──> table ── results ──> complete               tabular tasks need no process: many claims at a time
 
-One loop without threads does it all, and never waits for one trial. Faults:
+One loop does it all, and never waits for one trial; another thread renews the leases (`client.lease_keeper`). Faults:
 
     the store is unreachable     trials continue; reports are dropped, results stay in the spool
     the lease is lost            the trial is killed and its proposal dropped
@@ -37,14 +37,14 @@ from archive.queue.causes import Cause
 from archive.server.other_machines import refuse_address
 from archive.store.records import Claim
 from archive.trainer.daemon import events, retry, table_answers
+from archive.trainer.daemon.client.store_client import BATCH, StoreClient
 from archive.trainer.daemon.devices.choice import TrainerDevices
 from archive.trainer.daemon.executors import LocalExecutor, TrialExecutor
-from archive.trainer.daemon.in_flight import REPORT_SECONDS, InFlight, is_paused, wait
-from archive.trainer.daemon.options import Tally, TrainerOptions
+from archive.trainer.daemon.in_flight import InFlight, is_paused, wait
+from archive.trainer.daemon.options import TICK_SECONDS, Tally, TrainerOptions
 from archive.trainer.daemon.outcomes import Outcomes
 from archive.trainer.daemon.paths import TrainerPaths
 from archive.trainer.daemon.shutdown import StopSignal
-from archive.trainer.daemon.store_client import BATCH, StoreClient
 from archive.trainer.daemon.time_limit import TimeLimit
 from archive.trainer.tasks.tabular import TabularTask
 from archive.trainer.trial import failures, inheritance
@@ -156,7 +156,7 @@ class Trainer:
         self._claim()
         self._wait()
         self._poll_all()
-        self.client.heartbeat()
+        self.client.adopt()
 
     def _should_stop(self) -> bool:
         options, requests = self.options, self.stop_signal.requests
@@ -169,16 +169,14 @@ class Trainer:
             return True
         if self.in_flight:
             return False
-        # The time of a slow delivery is not idle time: that begins when the queue is found empty.
-        empty = self.client.empty_since
-        idle = 0.0 if empty is None else time.monotonic() - max(self._busy_at, empty)
-        if options.once and (self.tally.all or idle > options.poll_seconds):
+        idle = self.client.idle_seconds(self._busy_at)
+        if options.once and (self.tally.all or idle > options.tick):
             return True
         return options.idle_seconds is not None and idle > options.idle_seconds
 
     def _claim(self) -> None:
         """Fill the free slots; while a table answers at once, claim many at a time for a moment."""
-        deadline, study = time.monotonic() + REPORT_SECONDS, None
+        deadline, study = time.monotonic() + TICK_SECONDS, None
         while not self.stop_signal.requests and time.monotonic() < deadline and self.time_limit.may_claim():
             room = self.devices.placement.room(self.in_flight)
             free = room.slots
@@ -226,8 +224,8 @@ class Trainer:
 
     def _wait(self) -> None:
         """Wait for a message of a trial, the next claim, or the next poll."""
-        deadline = min(time.monotonic() + self.options.poll_seconds, self.time_limit.next_moment())
-        wait(self.in_flight, deadline if self.in_flight else min(deadline, self.client.idle_until))
+        deadline = min(time.monotonic() + self.options.tick, self.time_limit.next_moment())
+        wait(self.in_flight, deadline, self.client.sleep)
 
     def _poll_all(self) -> None:
         self.executor.tidy()
@@ -248,8 +246,8 @@ class Trainer:
             self._finish(each, each.trial.abandon(f"no progress for {self.options.stall_seconds:g} s", Cause.STALL))
         elif reason := each.excess(self.options):
             self._finish(each, each.trial.abandon(reason, Cause.LIMIT))
-        elif each.is_due(self.options.lease_seconds) and not self.client.unreachable:
-            self.client.enqueue(each.report(self.options.lease_seconds))
+        elif each.is_due() and not self.client.unreachable:
+            self.client.enqueue(each.report(self.options.lease, self.client.report_seconds))
 
     def _finish(self, each: InFlight, last: TrialFinished | TrialFailed | TrialInterrupted) -> None:
         self._remove(each)

@@ -400,7 +400,7 @@ def test_second_claim_of_a_running_proposal_replaces_the_first(archive, trainer)
         # What happens to one that was out of touch for longer than its lease.
         archive.proposals.fail(proposal.id, former.claim.token, "out of touch", retry=True)
         daemon.client.enqueue(former.report(15.0))
-        daemon.client._claim_at = 0.0
+        daemon.client._pace.next_at = 0.0
         daemon._claim()
         (running,) = daemon.in_flight
         assert not psutil.pid_exists(former.trial.pid)

@@ -7,10 +7,11 @@ import pytest
 from archive.errors import QueryError, StoreUnavailableError
 from archive.queue.updates import Completion, Failure, Release, Report
 from archive.store.records import Result, State
-from archive.trainer.daemon import events, result_spool, store_client, store_link
+from archive.trainer.daemon import events, result_spool
+from archive.trainer.daemon.client import delivery, store_client, store_link
+from archive.trainer.daemon.client.store_client import StoreClient
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.result_spool import ResultSpool
-from archive.trainer.daemon.store_client import StoreClient
 from tests.support.stores import cells, propose
 
 
@@ -185,7 +186,7 @@ def test_rejected_notice_does_not_stop_others(archive, own, rejects, tmp_path, h
     wanted[at] = State.RUNNING
     assert states(archive) == wanted
     assert not own.unreachable
-    for _ in range(store_client.MOST_REJECTIONS - 1):
+    for _ in range(delivery.MOST_REJECTIONS - 1):
         assert not [event for event in happened if isinstance(event, events.ResultRefused)]
         own.flush()
     assert [path.suffix for path in (tmp_path / "outbox").iterdir()] == [".refused"]
@@ -206,7 +207,7 @@ def test_server_that_rejects_every_write_counts_as_unreachable(archive, own, rej
     own.enqueue(Completion(a.id, a.token, Result(0.5)))
     own.enqueue(Failure(b.id, b.token, "NaN"))
     own.enqueue(Release(c.id, c.token))
-    for _ in range(3 * store_client.MOST_REJECTIONS):
+    for _ in range(3 * delivery.MOST_REJECTIONS):
         own.enqueue(Report(d.id, d.token, {"loss": [1.0]}))
         assert own.flush() == []
     assert [path.suffix for path in (tmp_path / "outbox").iterdir()] == [".json"] * 3
@@ -222,7 +223,7 @@ def test_rejected_report_is_no_lost_lease(archive, own, rejects):
     propose(archive, cells(2))
     a, b = own.claim(2)
     accept = rejects(lambda notice: isinstance(notice, Report) and notice.id == a.id)
-    for _ in range(2 * store_client.MOST_REJECTIONS):
+    for _ in range(2 * delivery.MOST_REJECTIONS):
         own.enqueue(Report(a.id, a.token, {"loss": [1.0]}))
         own.enqueue(Report(b.id, b.token, {"loss": [1.0]}))
         assert own.flush() == []
@@ -257,10 +258,10 @@ def test_rejected_notice_pauses_while_others_are_delivered(archive, own, rejects
     own.enqueue(Completion(a.id, a.token, Result(0.5)))
     own.flush()
     told.clear()
-    for _ in range(store_client.MOST_REJECTIONS):
+    for _ in range(delivery.MOST_REJECTIONS):
         own.enqueue(Report(b.id, b.token, {"loss": [1.0]}))
         own.flush()
-    assert told == [b.id] * store_client.MOST_REJECTIONS
+    assert told == [b.id] * delivery.MOST_REJECTIONS
     assert archive.proposals.list("study")[1].curve["loss"] == [1.0]
 
 
@@ -270,12 +271,12 @@ def test_rejections_are_counted_for_each_claim_until_it_is_delivered(archive, ow
         (claim,) = own.claim(1)
         accept = rejects(lambda _: True)
         own.enqueue(Failure(claim.id, claim.token, f"no {value}", retry=True))
-        for _ in range(store_client.MOST_REJECTIONS - 1):
+        for _ in range(delivery.MOST_REJECTIONS - 1):
             own.flush()
         accept()
         own.flush()
         assert archive.proposals.get(claim.id).reason == f"no {value}"
-        assert own._rejections == {}
+        assert own._delivery._rejections == {}
     assert not [event for event in happened if isinstance(event, events.ResultRefused)]
 
 
@@ -322,3 +323,25 @@ def test_repeated_failures_back_off(archive, own, monkeypatch):
     assert own.claim(1) == []
     now[0] += 1.0
     assert len(own.claim(1)) == 1
+
+
+def test_claim_whose_answer_was_lost_is_found_again(archive, own, monkeypatch):
+    propose(archive, cells(3))
+    claim_many = archive.proposals.claim_many
+
+    def unanswered(*which, **how):
+        claim_many(*which, **how)
+        raise StoreUnavailableError("the connection was lost")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(archive.proposals, "claim_many", unanswered)
+        assert own.claim(1) == []
+    own._link.retry_at = 0.0
+    (again,) = own.claim(1)
+    (other,) = own.claim(1)
+    assert states(archive) == [State.RUNNING, State.RUNNING, State.WAITING]
+    # It holds the lease: its result is the proposal's.
+    own.enqueue(Completion(again.id, again.token, Result(0.5)))
+    own.flush()
+    assert archive.proposals.get(again.id).state is State.COMPLETE
+    assert other.token != again.token

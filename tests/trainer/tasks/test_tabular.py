@@ -168,7 +168,7 @@ def test_table_result_outlives_an_outage(archive, table, tmp_path, monkeypatch):
     from archive.errors import StoreUnavailableError
 
     propose(archive, table, CELLS[:2])
-    monkeypatch.setattr("archive.trainer.daemon.store_link.BACKOFF_SECONDS", 0.05)
+    monkeypatch.setattr("archive.trainer.daemon.client.store_link.BACKOFF_SECONDS", 0.05)
     settle, calls = archive.proposals.settle, []
 
     def away(*arguments):

@@ -1,8 +1,9 @@
-"""Calls to the store across its outages: after a failed call, none is made for `BACKOFF_SECONDS`."""
+"""Calls to the store across its outages: after a failed call, none is made for a while."""
 
 from __future__ import annotations
 
 import logging
+import random
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -14,7 +15,9 @@ T = TypeVar("T")
 log = logging.getLogger("archive.trainer")
 
 BACKOFF_SECONDS = 2.0
-"""Pause after a failed call."""
+"""Mean pause after a failed call; each further failure doubles it."""
+MOST_BACKOFFS = 8
+"""Longest pause, as a multiple of the first."""
 
 
 class StoreLink:
@@ -34,6 +37,7 @@ class StoreLink:
         self.retry_at = 0.0
         self.outage_since: float | None = None
         self._emit = emit
+        self._failures = 0
 
     @property
     def unreachable(self) -> bool:
@@ -41,8 +45,13 @@ class StoreLink:
         return time.monotonic() < self.retry_at
 
     def pause(self) -> None:
-        """Make no call for `BACKOFF_SECONDS`."""
-        self.retry_at = time.monotonic() + BACKOFF_SECONDS
+        """Make no call for a while, of random length: a fleet must not return to a server at the same moment."""
+        pause = BACKOFF_SECONDS * min(2.0 ** min(self._failures, 30), MOST_BACKOFFS)
+        self.retry_at = time.monotonic() + pause * random.uniform(0.5, 1.5)
+
+    def answered(self) -> None:
+        """Record an answer of the store; any thread may call this."""
+        self.contact = time.time()
 
     def call(self, request: Callable[[], T], *, raise_rejections: bool = False) -> T | None:
         """Return the answer to a request; None, and a pause, where the store gives none.
@@ -62,7 +71,8 @@ class StoreLink:
                 raise
             self._fail(error)
             return None
-        self.contact = time.time()
+        self.answered()
+        self._failures = 0
         if self.outage_since is not None:
             seconds, self.outage_since = time.monotonic() - self.outage_since, None
             log.info("store answers again seconds=%.1f", seconds)
@@ -72,6 +82,7 @@ class StoreLink:
     def _fail(self, error: StoreError) -> None:
         log.warning("store is unreachable, will retry: %s", error)
         self.pause()
+        self._failures += 1
         if self.outage_since is None:
             self.outage_since = time.monotonic()
             self._emit(events.StoreUnreachable(str(error)))

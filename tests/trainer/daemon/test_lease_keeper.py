@@ -1,0 +1,100 @@
+"""The lease keeper on each server: leases last while the main loop is busy, and only losses of kept leases count."""
+
+from __future__ import annotations
+
+import pytest
+
+from archive.errors import StoreUnavailableError
+from archive.queue import workers
+from archive.queue.updates import Failure
+from archive.trainer.daemon.client import lease_keeper
+from archive.trainer.daemon.client.lease_keeper import LeaseKeeper
+from tests.support import wait_until
+from tests.support.stores import cells, propose
+
+
+@pytest.fixture
+def keep(archive):
+    """Makes keepers of short leases, and ends their threads."""
+    keepers = []
+
+    def make(seconds=0.6):
+        keepers.append(LeaseKeeper(archive, "w", seconds, lambda: None))
+        return keepers[-1]
+
+    yield make
+    for keeper in keepers:
+        keeper.close()
+
+
+def claim(archive, seconds=0.6):
+    return archive.proposals.claim("w", study="study", lease_seconds=seconds)
+
+
+@pytest.mark.every_server
+def test_leases_last_while_the_daemon_does_something_else(archive, keep):
+    propose(archive, cells(2))
+    claims = [claim(archive), claim(archive)]
+    keeper = keep()
+    keeper.hold((each.id, each.token) for each in claims)
+    keeper.start()
+    # Twice as long as the leases.
+    wait_until(
+        lambda: all(archive.proposals.get(one.id).lease_until > one.proposal.lease_until + 1200 for one in claims)
+    )
+    assert archive.proposals.claim("other", study="study") is None
+    assert keeper.lost == set()
+
+
+def test_a_lost_lease_is_lost_until_it_is_dropped(archive, keep):
+    propose(archive, cells(2))
+    lost, kept = claim(archive), claim(archive)
+    keeper = keep(0.0)
+    keeper.hold((each.id, each.token) for each in (lost, kept))
+    archive.proposals.cancel(lost.id)
+    keeper.step()
+    assert keeper.lost == {(lost.id, lost.token)}
+    keeper.drop((lost.id, lost.token))
+    assert keeper.lost == set()
+
+
+def test_a_lease_that_ended_during_its_renewal_is_not_lost(archive, keep, monkeypatch):
+    propose(archive, cells(1))
+    one = claim(archive)
+    keeper = keep(0.0)
+    keeper.hold([(one.id, one.token)])
+    settle = archive.proposals.settle
+
+    def ended_meanwhile(notices):
+        settle([Failure(one.id, one.token, "NaN")])
+        keeper.drop((one.id, one.token))
+        return settle(notices)
+
+    monkeypatch.setattr(archive.proposals, "settle", ended_meanwhile)
+    keeper.step()
+    assert keeper.lost == set()
+
+
+def test_an_outage_leaves_leases_due(archive, keep, monkeypatch):
+    propose(archive, cells(1))
+    one = claim(archive)
+    keeper = keep(0.0)
+    keeper.hold([(one.id, one.token)])
+
+    def away(_):
+        raise StoreUnavailableError("no server answers")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(archive.proposals, "settle", away)
+        with pytest.raises(StoreUnavailableError):
+            keeper.step()
+    keeper.step()
+    assert keeper.lost == set()
+    assert archive.proposals.get(one.id).lease_until > one.proposal.lease_until - 600
+
+
+def test_an_idle_worker_is_recorded_as_alive(archive, keep, monkeypatch):
+    monkeypatch.setattr(lease_keeper, "ALIVE_SECONDS", 0.0)
+    keep().step()
+    (worker,) = workers.statuses(archive.connection)
+    assert (worker.id, worker.state) == ("w", "idle")

@@ -1,0 +1,197 @@
+"""Delivery of notices: reports and results wait for the next flush, which sends all of them in one transaction.
+
+    enqueue(…) ──> flush() ──> settled         a report, or a result, replaces a pending report of the same claim
+         └──> result spool                     a trial's end is on disk before it is sent
+
+An outage of the store may last minutes. Results, failures and releases then wait in the spool. A server that rejects
+every write counts as unreachable; a notice that is rejected while others are accepted is quarantined after
+`MOST_REJECTIONS`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from archive.errors import ArchiveError, QueryError, UsageError
+from archive.queue.updates import Answer, Completion, Failure, Notice, Report
+from archive.trainer.daemon import events
+from archive.trainer.daemon.client import store_link
+from archive.trainer.daemon.client.lease_keeper import Key, LeaseKeeper
+from archive.trainer.daemon.client.store_link import StoreLink
+from archive.trainer.daemon.result_spool import ResultSpool, TerminalNotice
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+
+log = logging.getLogger("archive.trainer")
+
+BUSY_SHARE = 0.02
+"""Largest share of a trial's time that its reports take: while the store is slow, reports are rare."""
+MOST_REJECTIONS = 5
+"""Rejections after which a notice is quarantined, while the server accepts other writes."""
+
+
+class Delivery:
+    """Delivers notices; an outage of the store never raises.
+
+    Args:
+        archive: The store.
+        worker: Id of this daemon's worker record.
+        spool: Where results, failures and releases wait until they are delivered.
+        link: Calls the store.
+        keeper: Renews the leases, until the end of a trial.
+        emit: Receives deliveries.
+    """
+
+    def __init__(
+        self,
+        archive: Archive,
+        worker: str,
+        spool: ResultSpool,
+        link: StoreLink,
+        keeper: LeaseKeeper,
+        emit: events.Observer,
+    ) -> None:
+        self._archive, self._worker, self._spool = archive, worker, spool
+        self._link, self._keeper, self._emit = link, keeper, emit
+        self._pending: dict[Key, Notice] = {}
+        self._rejections: dict[Key, int] = {}
+        self._paused_until: dict[Key, float] = {}
+        self._seconds = 0.0
+
+    def enqueue(self, notice: Notice, *, keep: bool = True) -> None:
+        """Add a notice to the next flush; it replaces a pending one of the same claim.
+
+        Args:
+            notice: The notice.
+            keep: Whether a trial's end is written to the spool at once; else only if the store is unreachable.
+        """
+        if keep and isinstance(notice, Completion | Failure):
+            self._spool.put(notice)
+        if isinstance(notice, TerminalNotice):
+            self._paused_until.pop(_key(notice), None)  # that of a report
+            self._keeper.drop(_key(notice))
+        self._pending[_key(notice)] = notice
+
+    @property
+    def report_seconds(self) -> float:
+        """Least time between two reports of a trial, while the store is as slow as it was last time."""
+        return self._seconds / BUSY_SHARE
+
+    def flush(self) -> list[Key]:
+        """Deliver all pending notices, and return the claims that have lost their lease."""
+        return list(dict.fromkeys([*self._flush(), *self._keeper.lost]))
+
+    def _flush(self) -> list[Key]:
+        now = time.monotonic()
+        self._pending |= {_key(notice): notice for notice in self._spool.waiting}
+        self._paused_until = {key: until for key, until in self._paused_until.items() if until > now}
+        notices = [notice for key, notice in self._pending.items() if key not in self._paused_until]
+        if not notices or self._link.unreachable:
+            return self._spool_pending()
+        began = time.monotonic()
+        try:
+            answers = self._link.call(lambda: self._archive.proposals.settle(notices), raise_rejections=True)
+        except (QueryError, UsageError):
+            return self._flush_singly(notices)
+        self._seconds = time.monotonic() - began
+        return self._spool_pending() if answers is None else self._process(notices, answers)
+
+    def _write_heartbeat(self) -> bool:
+        """Record that this worker lives, and return whether the server accepted the write."""
+
+        def write() -> bool:
+            self._archive.proposals.worker_heartbeat(self._worker)
+            return True
+
+        return self._link.call(write) is not None
+
+    def _process(self, notices: Iterable[Notice], answers: Iterable[Answer]) -> list[Key]:
+        """Handle the store's answers to notices, and return the claims that have lost their lease."""
+        lost = []
+        for notice, answer in zip(notices, answers, strict=True):
+            del self._pending[_key(notice)]
+            self._rejections.pop(_key(notice), None)
+            if isinstance(notice, Report):
+                if isinstance(answer, ArchiveError):
+                    log.warning("lease lost proposal=%s reason=%r", notice.id, str(answer))
+                    lost.append(_key(notice))
+                else:
+                    self._keeper.renewed([_key(notice)])
+            elif isinstance(answer, ArchiveError):
+                self._refused(notice, answer)
+            else:
+                self._delivered(notice, answer)
+        return lost
+
+    def _delivered(self, notice: Notice, first: bool) -> None:
+        if isinstance(notice, Completion):
+            log.info("complete proposal=%s value=%.6g first=%s", notice.id, notice.result.value, first)
+        if isinstance(notice, TerminalNotice):
+            self._spool.discard(notice)
+        if isinstance(notice, Completion | Failure):
+            self._emit(events.ResultDelivered(notice.id, first))
+
+    def _refused(self, notice: Notice, error: ArchiveError) -> None:
+        if isinstance(notice, Completion):
+            log.error("result refused proposal=%s reason=%r", notice.id, str(error))
+            self._spool.put(notice)
+            self._spool.quarantine(notice)
+            self._emit(events.ResultRefused(notice.id, str(error)))
+        else:
+            log.info("lease already lost proposal=%s reason=%r", notice.id, str(error))
+            if isinstance(notice, TerminalNotice):
+                self._spool.discard(notice)
+
+    def _flush_singly(self, notices: list[Notice]) -> list[Key]:
+        """Deliver each notice in a transaction of its own, to isolate those that the server cannot store."""
+        lost: list[Key] = []
+        writable = False
+        for notice in notices:
+            try:
+                answers = self._link.call(partial(self._archive.proposals.settle, [notice]), raise_rejections=True)
+            except UsageError as error:
+                self._rejected(notice, error)
+                continue
+            except QueryError as error:
+                # The notice need not be the cause: a server can be read-only, or a replica of another one.
+                writable = writable or self._write_heartbeat()
+                if not writable:
+                    break
+                self._rejected(notice, error)
+                continue
+            if answers is None:
+                break
+            writable = True
+            lost += self._process([notice], answers)
+        self._spool_pending()
+        return lost
+
+    def _rejected(self, notice: Notice, error: QueryError | UsageError) -> None:
+        """Pause a notice that is rejected by a server that accepts other writes; at last, give a terminal one up."""
+        key = _key(notice)
+        if isinstance(notice, Report):
+            # A fault of the curve says nothing about the lease, and the next report may pass.
+            log.warning("report rejected proposal=%s reason=%r", notice.id, str(error))
+        else:
+            self._rejections[key] = self._rejections.get(key, 0) + 1
+            if isinstance(error, UsageError) or self._rejections[key] >= MOST_REJECTIONS:
+                self._process([notice], [error])
+                return
+        self._paused_until[key] = time.monotonic() + store_link.BACKOFF_SECONDS
+
+    def _spool_pending(self) -> list[Key]:
+        """Put undelivered results, failures and releases into the spool; reports are dropped."""
+        for notice in self._pending.values():
+            if isinstance(notice, TerminalNotice):
+                self._spool.put(notice)
+        self._pending.clear()
+        return []
+
+
+def _key(notice: Notice) -> Key:
+    return notice.id, notice.token

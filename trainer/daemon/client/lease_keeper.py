@@ -1,0 +1,149 @@
+"""The lease keeper: renews the leases of a daemon in a thread of its own.
+
+    main loop    claim ── parses data, searches for a parent, writes to disk ── report ── … ── result
+    keeper              └── renew ──────── renew ──────── renew ─────────────────────────────┘
+
+Whatever the main loop waits for, no lease ends meanwhile. A lease is renewed a third of its duration after its last
+renewal or report, and all due leases in one transaction. The keeper also records that the worker lives. Intervals vary
+at random, so that the trainers of a fleet that began together do not renew together.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from archive.errors import ArchiveError, StoreError
+from archive.queue.updates import Report
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+
+Key = tuple[str, str]
+"""Id and token of a claim."""
+log = logging.getLogger("archive.trainer")
+
+ALIVE_SECONDS = 60.0
+"""Time between two records of a living worker."""
+RETRY_SECONDS = 2.0
+"""Pause after a call that failed."""
+JITTER = 0.1
+
+
+class LeaseKeeper:
+    """Renews leases until it is closed. Its methods may be called from any thread.
+
+    Args:
+        archive: The store.
+        worker: Id of the worker.
+        lease_seconds: Duration of the leases.
+        answered: Called after each answer of the store.
+    """
+
+    def __init__(self, archive: Archive, worker: str, lease_seconds: float, answered: Callable[[], None]) -> None:
+        self._archive, self._worker, self._lease_seconds, self._answered = archive, worker, lease_seconds, answered
+        self._guard = threading.Lock()
+        self._due: dict[Key, float] = {}
+        self._lost: set[Key] = set()
+        self._alive_at = time.monotonic() + _varied(ALIVE_SECONDS)
+        self._changed, self._ended = threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def hold(self, keys: Iterable[Key]) -> None:
+        """Keep these leases, which have just begun or have just been renewed."""
+        with self._guard:
+            self._due.update((key, self._next()) for key in keys)
+        self._changed.set()
+
+    def renewed(self, keys: Iterable[Key]) -> None:
+        """Put off the renewal of leases that a report has renewed, as far as they are still kept."""
+        with self._guard:
+            self._due.update((key, self._next()) for key in keys if key in self._due)
+
+    def drop(self, key: Key) -> None:
+        """Keep a lease no longer."""
+        with self._guard:
+            self._due.pop(key, None)
+            self._lost.discard(key)
+
+    @property
+    def lost(self) -> set[Key]:
+        """Leases that were kept and are lost, until they are dropped."""
+        with self._guard:
+            return set(self._lost)
+
+    @property
+    def next_at(self) -> float:
+        """Time of the next call, by `time.monotonic`."""
+        with self._guard:
+            return min([self._alive_at, *self._due.values()])
+
+    def start(self) -> None:
+        """Begin; a second call has no effect."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="lease-keeper", daemon=True)
+            self._thread.start()
+
+    def close(self, seconds: float = 5.0) -> None:
+        """End the thread, and wait for a call that is under way at most so long."""
+        self._ended.set()
+        self._changed.set()
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def step(self) -> None:
+        """Renew the leases that are due, and record that the worker lives if that is due.
+
+        Raises:
+            StoreError: The store gives no answer; the leases stay due.
+        """
+        now = time.monotonic()
+        with self._guard:
+            due = [key for key, moment in self._due.items() if moment <= now]
+        if due:
+            notices = [Report(*key, None, self._lease_seconds) for key in due]
+            answers = self._archive.proposals.settle(notices)
+            self._answered()
+            self._process(zip(due, answers, strict=True))
+        if now >= self._alive_at:
+            self._archive.proposals.worker_heartbeat(self._worker)
+            self._answered()
+            self._alive_at = time.monotonic() + _varied(ALIVE_SECONDS)
+
+    def _process(self, answers: Iterable[tuple[Key, bool | ArchiveError]]) -> None:
+        with self._guard:
+            for key, answer in answers:
+                if key not in self._due:
+                    continue  # It has ended meanwhile.
+                if isinstance(answer, ArchiveError):
+                    log.warning("lease lost proposal=%s reason=%r", key[0], str(answer))
+                    del self._due[key]
+                    self._lost.add(key)
+                else:
+                    self._due[key] = self._next()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            self._changed.wait(max(0.0, self.next_at - time.monotonic()))
+            self._changed.clear()
+            if self._ended.is_set():
+                return
+            try:
+                self.step()
+            except StoreError as error:
+                log.debug("leases not renewed reason=%r", str(error))
+                self._ended.wait(_varied(RETRY_SECONDS, 0.5))
+            except Exception:
+                log.exception("leases not renewed")
+                self._ended.wait(_varied(RETRY_SECONDS, 0.5))
+
+    def _next(self) -> float:
+        return time.monotonic() + _varied(self._lease_seconds / 3)
+
+
+def _varied(seconds: float, share: float = JITTER) -> float:
+    return seconds * random.uniform(1.0 - share, 1.0)

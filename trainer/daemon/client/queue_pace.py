@@ -1,0 +1,66 @@
+"""The pace of looks at the queue: an idle trainer asks the database rarely, and begins promptly nevertheless.
+
+    look ─ 20 ms ─ look ─ 40 ms ─ look ─ 80 ms ─ …  30 s ─ look ─ 30 s ─ look      while the queue is empty
+                                   └ woken: look at once (`archive.queue.wake_up`)
+
+The pause doubles, so that a trainer notices a proposal at the latest after as long as it has waited before. Pauses vary
+at random, so that the trainers of a fleet look one after the other.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+
+from archive.queue.wake_up import QueueBell
+
+FIRST_PAUSE = 0.01
+"""Half the pause after the queue was first found empty, in seconds."""
+BELL_SECONDS = 0.05
+"""Time between two looks of an idle trainer at the time of a file."""
+
+
+class QueuePace:
+    """Decides when to look at the queue.
+
+    Args:
+        longest_pause: Longest pause between two looks, in seconds.
+        bell: Tells that the queue has grown.
+
+    Attributes:
+        next_at: Time of the next look, by `time.monotonic`.
+    """
+
+    def __init__(self, longest_pause: float, bell: QueueBell) -> None:
+        self.next_at = 0.0
+        self._longest_pause, self._bell = longest_pause, bell
+        self._pause, self._rests_until = FIRST_PAUSE, 0.0
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for a look."""
+        return time.monotonic() >= self.next_at or self._woken()
+
+    def found(self) -> None:
+        """Begin with short pauses again, after a claim."""
+        self._pause, self.next_at = FIRST_PAUSE, 0.0
+
+    def found_nothing(self) -> None:
+        """Pause, for twice as long as before."""
+        self._pause = min(2 * self._pause, self._longest_pause)
+        self.next_at = time.monotonic() + self._pause * random.uniform(1.0, 1.1)
+
+    def rest(self, seconds: float) -> None:
+        """Make no look for so long, whatever happens to the queue."""
+        self._rests_until = self.next_at = time.monotonic() + seconds
+
+    def sleep(self, deadline: float, until: float) -> None:
+        """Sleep until a look is due, or one of two moments by `time.monotonic` has come."""
+        while not self._woken() and (left := min(deadline, until) - time.monotonic()) > 0:
+            time.sleep(min(left, BELL_SECONDS))
+
+    def _woken(self) -> bool:
+        if self._bell.rung() and time.monotonic() >= self._rests_until:
+            self.found()
+            return True
+        return False

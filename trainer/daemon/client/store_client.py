@@ -1,0 +1,221 @@
+"""The daemon's client of the store: claims proposals and delivers notices, many in one transaction.
+
+    claim(n)                    one transaction, whatever n is
+    enqueue(…) ──> flush()      all pending notices in one transaction (`archive.trainer.daemon.client.delivery`)
+
+A thread of its own renews the leases (`archive.trainer.daemon.client.lease_keeper`), from the claim on.
+
+An outage of the store may last minutes. Reports are then dropped, since the next one has the whole curve. A lease that
+expires meanwhile costs its proposal an attempt. A late release does not, and has no effect if another worker has the
+proposal. A claim whose answer was lost is repeated under its token, so that proposals that were claimed already do not
+wait for the end of their leases.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import time
+import uuid
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from archive.errors import ArchiveError, StoreError
+from archive.queue import workers
+from archive.queue.capabilities import Capabilities, ClaimFilter
+from archive.queue.updates import Notice
+from archive.queue.wake_up import QueueBell
+from archive.store.records import Claim
+from archive.trainer.daemon import events
+from archive.trainer.daemon.client.delivery import Delivery
+from archive.trainer.daemon.client.lease_keeper import Key, LeaseKeeper
+from archive.trainer.daemon.client.queue_pace import QueuePace
+from archive.trainer.daemon.client.store_link import StoreLink
+from archive.trainer.daemon.options import TrainerOptions
+from archive.trainer.daemon.result_spool import ResultSpool
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+
+log = logging.getLogger("archive.trainer")
+
+BATCH = 128
+"""Proposals of a tabular study that are claimed at a time. On the embedded server, with eight workers, 64 instead of 32
+were a quarter faster, and 128 an eighth more."""
+ADOPT_SECONDS = 5.0
+"""Age at which spooled results without an owner are adopted; those of a living daemon never are."""
+LOOK_SECONDS = 7.5
+"""Time between two looks for them."""
+REST_SECONDS = 0.25
+"""Pause after a trial failed through no fault of its own; each further failure doubles it, up to `LONGEST_REST`."""
+LONGEST_REST = 60.0
+
+
+class StoreClient:
+    """Claims proposals and delivers notices; an outage of the store never raises.
+
+    Args:
+        archive: The store.
+        worker: Id of this daemon's worker record.
+        options: How the daemon works.
+        spool: Where results, failures and releases wait until they are delivered.
+        emit: Receives deliveries and outages.
+
+    Attributes:
+        keeper: Renews the leases; `arrive` starts its thread.
+    """
+
+    def __init__(
+        self, archive: Archive, worker: str, options: TrainerOptions, spool: ResultSpool, emit: events.Observer
+    ) -> None:
+        self._archive, self._worker, self._options = archive, worker, options
+        self._spool, self._adopt_at = spool, 0.0
+        self._link = StoreLink(emit)
+        self._pace = QueuePace(options.longest_pause, QueueBell(archive.connection.settings))
+        self.keeper = LeaseKeeper(archive, worker, options.lease, self._link.answered)
+        self._delivery = Delivery(archive, worker, spool, self._link, self.keeper, emit)
+        self._empty_since: float | None = None
+        self._unanswered: str | None = None
+        self._fit = ClaimFilter()
+
+    @property
+    def contact(self) -> float:
+        """Time of the store's last answer, in seconds since 1970."""
+        return self._link.contact
+
+    def idle_seconds(self, busy_at: float) -> float:
+        """Return for how long the queue is known to be empty, or the store unreachable; 0 after a claim.
+
+        Args:
+            busy_at: End of the last work, by `time.monotonic`. The time of a slow delivery is no idle time.
+        """
+        empty = self._empty_since if self._link.outage_since is None else self._link.outage_since
+        return 0.0 if empty is None else time.monotonic() - max(busy_at, empty)
+
+    @property
+    def unreachable(self) -> bool:
+        """Whether a call to the store failed a moment ago, so that none is made now."""
+        return self._link.unreachable
+
+    @property
+    def idle_until(self) -> float:
+        """Time of the next claim or the next call to an unreachable store, by `time.monotonic`."""
+        return max(self._pace.next_at, self._link.retry_at)
+
+    def arrive(self, able: Capabilities, **properties: str | int | list[str] | None) -> None:
+        """Register this worker; from now on it claims what it can run.
+
+        Raises:
+            StoreError: The store cannot be written.
+        """
+        self._fit = ClaimFilter(able)
+        lists = {name: list(getattr(able, name) or ()) for name in ("tasks", "spaces", "recipes")}
+        own = {"host": platform.node(), "pid": os.getpid(), "study": self._options.study}
+        about: dict[str, Any] = {**own, **lists, "memory_bytes": able.memory_bytes, **properties}
+        workers.arrive(self._archive.connection, self._worker, **about)
+        self.keeper.start()
+
+    def depart(self) -> None:
+        """Record that this worker has stopped; without that, a silent worker counts as stale."""
+        self.keeper.close()
+        # An unreachable store infers it from the silence.
+        if not self.unreachable:
+            with suppress(StoreError):
+                workers.leave(self._archive.connection, self._worker)
+
+    def claim(
+        self, most: int, study: str | None = None, *, memory_bytes: int | None = None, alone_bytes: int | None = None
+    ) -> list[Claim]:
+        """Claim proposals that this worker can run; none if there are none or it is too early for another look.
+
+        Args:
+            most: Largest number of claims.
+            study: Claim from this study, whose results come at once; None follows the daemon's options.
+            memory_bytes: Memory of the largest device with a free slot; None sets no limit.
+            alone_bytes: Memory of the largest device without any trial; -1 without one, None sets no limit.
+        """
+        if most < 1 or self.unreachable or not self._pace.due:
+            return []
+        seconds = self._options.lease
+        served = study or self._options.study
+        self._fit.memory_bytes, self._fit.alone_bytes = memory_bytes, alone_bytes
+        again, token = self._unanswered is not None, self._unanswered or uuid.uuid4().hex
+        self._unanswered = token
+        try:
+            claims = self._link.call(
+                lambda: self._archive.proposals.claim_many(
+                    *(self._worker, most),
+                    study=served,
+                    lease_seconds=seconds,
+                    whole=study is not None,
+                    fit=self._fit,
+                    token=token,
+                    again=again,
+                )
+            )
+        except ArchiveError as error:
+            self._unanswered = None
+            # A network of a space that is not installed here: the lease expires, for a worker that has the space.
+            log.error("cannot read claimed proposals reason=%r", str(error))
+            self._link.pause()
+            return []
+        if claims is not None:
+            self._unanswered = None
+        if claims:
+            self._pace.found()
+            self._empty_since = None
+            # At once: data may be parsed, and relatives looked up, before the trials begin.
+            self.keeper.hold((claim.id, claim.token) for claim in claims)
+        elif claims is not None:
+            if study is None:
+                self._empty_since = self._empty_since or time.monotonic()
+            # A free slot beside a busy one would otherwise look for work after each of the other's epochs.
+            self._pace.found_nothing()
+        return claims or []
+
+    def back_off(self, failures: int, reason: str) -> None:
+        """Claim nothing for a while after consecutive failures that another worker might not have.
+
+        Args:
+            failures: Number of failures in a row.
+            reason: Reason of the last one, which the worker's record shows meanwhile.
+        """
+        seconds = min(REST_SECONDS * 2.0 ** min(failures - 1, 30), LONGEST_REST)
+        self._pace.rest(seconds)
+        log.warning("resting seconds=%g failures=%d", seconds, failures)
+        if not self.unreachable:
+            self._link.call(lambda: workers.rest(self._archive.connection, self._worker, seconds, reason))
+
+    def enqueue(self, notice: Notice, *, keep: bool = True) -> None:
+        """Add a notice to the next flush; it replaces a pending one of the same claim.
+
+        Args:
+            notice: The notice.
+            keep: Whether a trial's end is written to the spool at once; else only if the store is unreachable.
+        """
+        self._delivery.enqueue(notice, keep=keep)
+
+    @property
+    def report_seconds(self) -> float:
+        """Least time between two reports of a trial, while the store is as slow as it was last time."""
+        return self._delivery.report_seconds
+
+    def flush(self) -> list[Key]:
+        """Deliver all pending notices, and return the claims that have lost their lease."""
+        return self._delivery.flush()
+
+    def drop(self, key: Key) -> None:
+        """Renew the lease of a claim no longer, because it is lost."""
+        self.keeper.drop(key)
+
+    def sleep(self, deadline: float) -> None:
+        """Sleep until the next claim, the next call to an unreachable store, or a deadline by `time.monotonic`."""
+        self._pace.sleep(deadline, self.idle_until)
+
+    def adopt(self) -> None:
+        """Adopt every now and then the spooled results of dead daemons."""
+        now = time.monotonic()
+        if now >= self._adopt_at and not self.unreachable:
+            self._adopt_at = now + LOOK_SECONDS
+            self._spool.adopt(ADOPT_SECONDS)
