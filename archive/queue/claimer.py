@@ -57,11 +57,11 @@ class Claimer:
         """Claim what a request asks for, by number; none when the queue is empty."""
         if request.again and (held := self._connection.write(partial(claims.held, request=request))):
             return self._complete(request, held)
-        for _ in range(claims.TRIES):
+        for collisions in range(claims.TRIES):
             queue = self._look(request)
             if not queue.waiting:
                 return []
-            if taken := self._take(request, queue):
+            if taken := self._take(request, queue, collisions):
                 return self._complete(request, taken)
         return []
 
@@ -84,12 +84,13 @@ class Claimer:
         # A search has several statements.
         return self._connection.read(look, single=not search)
 
-    def _take(self, request: ClaimRequest, queue: QueueView) -> list[Taken]:
+    def _take(self, request: ClaimRequest, queue: QueueView, collisions: int) -> list[Taken]:
         runs = count()
 
         def work(tx: ManagedTransaction) -> list[Taken]:
             # A second run may mean that the first one was committed and only its acknowledgement was lost.
-            return claims.take(tx, request, queue, again=next(runs) > 0)
+            run = next(runs)
+            return claims.take(tx, request, queue, again=run > 0, collisions=collisions + run)
 
         # Batch claims collide, because all of them take the head of the queue.
         return self._connection.write(work, single=True, lane="claims" if request.count > LONG else None)

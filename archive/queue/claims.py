@@ -155,7 +155,9 @@ class Taken:
     network: Sequence[Any] | None = None
 
 
-def take(tx: ManagedTransaction, request: ClaimRequest, queue: QueueView, *, again: bool) -> list[Taken]:
+def take(
+    tx: ManagedTransaction, request: ClaimRequest, queue: QueueView, *, again: bool, collisions: int = 0
+) -> list[Taken]:
     """Claim proposals for a worker, and return them by number; none if all of its choice are taken by now.
 
     Args:
@@ -163,10 +165,12 @@ def take(tx: ManagedTransaction, request: ClaimRequest, queue: QueueView, *, aga
         request: The request.
         queue: The head of the queue as read a moment ago, with waiting proposals.
         again: Whether the request may have been granted before; the call then returns the proposals of that time.
+        collisions: Number of times that other workers were faster. Each doubles the part of the head to choose from:
+            workers that start together do not know of each other yet.
     """
     if again and (taken := held(tx, request)):
         return taken
-    ids = sorted(_share(queue, request))
+    ids = sorted(_share(queue, request, collisions))
     at = {"ids": ids, "worker": request.worker, "token": request.token, "milliseconds": request.milliseconds}
     return _taken(tx.run(TAKE, at).data())
 
@@ -228,14 +232,15 @@ def _running(tx: ManagedTransaction, match: LiteralString, study: str | None, wo
     return tx.run(match + RUNNING, study=study, state=State.RUNNING.value, worker=worker).single(strict=True)
 
 
-def _share(queue: QueueView, request: ClaimRequest) -> list[str]:
+def _share(queue: QueueView, request: ClaimRequest, collisions: int) -> list[str]:
     """Choose neighbouring proposals at random from those of the highest priority."""
     highest = queue.waiting[0][1]
     head = [id_ for id_, priority in queue.waiting if priority == highest]
     size = request.count if request.whole else max(1, min(request.count, len(head) // (1 + queue.others)))
     shares = [head[at : at + size] for at in range(0, len(head), size)]
     # At random: on Neo4j, simultaneous claims of the same proposals would wait for one another.
-    return random.choice(shares[: max(1, len(head) // size)] if request.whole else shares[: 1 + 2 * queue.others])
+    reach = max(1, len(head) // size) if request.whole else 1 + 2 * max(queue.others, (1 << collisions) - 1)
+    return random.choice(shares[:reach])
 
 
 def _taken(rows: Sequence[dict[str, Any]]) -> list[Taken]:

@@ -15,7 +15,7 @@ def bench() -> None:
 COMMANDS = (
     *(first.first, search.search, transfer.transfer),
     *(speed.agents, speed.dashboard, speed.drawing, speed.kernels, speed.morphism, speed.store, speed.surrogates),
-    *(speed.throughput, speed.trainer),
+    *(speed.fleet, speed.throughput, speed.trainer),
 )
 
 for each in COMMANDS:

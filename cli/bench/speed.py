@@ -88,6 +88,38 @@ def throughput(ctx: click.Context, workers: tuple[int, ...], as_json: bool) -> N
     _print({"throughput": measure(database, workers or WORKERS)}, as_json)
 
 
+@click.command(short_help="Measure a server with a simulated fleet of trainers.")
+@click.option(
+    "--trainers",
+    multiple=True,
+    type=Count(1),
+    show_default="100, 300 and 1000",
+    help="Number of trainers. May be repeated.",
+)
+@click.option("--seconds", type=Count(1), default=120, help="Duration of each phase.")
+@click.option(
+    "--trial",
+    "trials",
+    multiple=True,
+    type=Count(1),
+    show_default="60 and 600",
+    help="Seconds of a trial, with an epoch a second. May be repeated.",
+)
+@json_option
+@click.pass_context
+def fleet(ctx: click.Context, trainers: tuple[int, ...], seconds: int, trials: tuple[int, ...], as_json: bool) -> None:
+    """Measure a server with a simulated fleet: an idle one, and one that trains.
+
+    The trainers have no processes, and make the calls of real ones. Runs on a separate embedded server, or on the
+    database of --db, in which only the networks remain.
+    """
+    from archive import settings
+    from archive.trainer.benchmarks.fleet import TRAINERS, TRIAL_SECONDS, measure
+
+    database, chosen = settings.load(**settings_of(ctx)), tuple(map(float, trials)) or TRIAL_SECONDS
+    _print({"fleet": measure(database, trainers or TRAINERS, float(seconds), chosen, print_message)}, as_json)
+
+
 @click.command(short_help="Measure trials beside a plain training loop.")
 @click.option("--turns", type=Count(1), default=10, help="Number of trainings by each loop.")
 @click.option("--device", metavar="DEVICE", default="auto", help="cpu, cuda …; auto: a GPU if there is one.")

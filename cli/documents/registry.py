@@ -92,7 +92,7 @@ _COMMANDS: dict[str, tuple[type, ...]] = {
     **{
         f"bench {subject}": (Figures,)
         for subject in (
-            *("store", "dashboard", "throughput", "trainer", "morphism", "kernels", "surrogates", "agents"),
+            *("store", "dashboard", "throughput", "fleet", "trainer", "morphism", "kernels", "surrogates", "agents"),
             "drawing",
         )
     },

@@ -83,18 +83,18 @@ def measure(own: Settings | None = None, workers: Sequence[int] = WORKERS) -> li
 
 
 def _measure(own: Settings, workers: Sequence[int]) -> Iterator[Figure]:
-    networks = _networks()
+    source = networks()
     where = "the embedded server" if own.embedded else "the database"
     with connect(own) as archive:
         try:
             # A server that has run for months is warm: its just-in-time compiler needs some ten thousand cycles.
             for _ in range(WARM_UP // PART):
-                _cycles(archive, own, "in batches", 1, list(islice(networks, PART)))
+                _cycles(archive, own, "in batches", 1, list(islice(source, PART)))
             for count in workers:
                 name = f"life cycles on {where}, {count} worker{'s' * (count > 1)}"
                 # Just before: the speed of a shared machine changes within minutes.
                 peers = dict(_peers(count))
-                rates = {each: _cycles(archive, own, each, count, list(islice(networks, MOST[each]))) for each in MOST}
+                rates = {each: _cycles(archive, own, each, count, list(islice(source, MOST[each]))) for each in MOST}
                 goals: dict[Peer, int | None] = {"SQLite": 10, "journal": 2 if count > 1 else None}
                 for peer, times in goals.items():
                     beside = _beside(peers.get(peer), times)
@@ -109,7 +109,7 @@ def _beside(reference: float | None, times: int | None) -> tuple[str | None, flo
     return (f">= {times * reference:.0f}" if times and reference else None), reference
 
 
-def _networks() -> Iterator[Architecture]:
+def networks() -> Iterator[Architecture]:
     """Yield different networks."""
     # Other benchmarks, and the help of the command, must not wait for numpy.
     import numpy as np

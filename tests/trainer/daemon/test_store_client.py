@@ -345,3 +345,25 @@ def test_claim_whose_answer_was_lost_is_found_again(archive, own, monkeypatch):
     own.flush()
     assert archive.proposals.get(again.id).state is State.COMPLETE
     assert other.token != again.token
+
+
+def test_a_fleet_does_not_return_together_after_an_outage(monkeypatch):
+    """The pause after a failed call is random, and grows with the failures."""
+    now = 1000.0
+    monkeypatch.setattr(store_link.time, "monotonic", lambda: now)
+
+    def away():
+        raise StoreUnavailableError("no server answers")
+
+    def pauses(failures):
+        links = [store_link.StoreLink(lambda _: None) for _ in range(50)]
+        for link in links:
+            for _ in range(failures):
+                assert link.call(away) is None
+        return sorted(link.retry_at - now for link in links)
+
+    once, often = pauses(1), pauses(20)
+    assert len(set(once)) == 50
+    assert once[-1] - once[0] > store_link.BACKOFF_SECONDS / 2
+    assert often[0] > once[-1]
+    assert often[-1] <= 1.5 * store_link.MOST_BACKOFFS * store_link.BACKOFF_SECONDS

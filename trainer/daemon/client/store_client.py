@@ -99,6 +99,16 @@ class StoreClient:
         return self._link.unreachable
 
     @property
+    def retry_at(self) -> float:
+        """Time of the next call to an unreachable store, by `time.monotonic`."""
+        return self._link.retry_at
+
+    @property
+    def undelivered(self) -> int:
+        """Number of results, failures and releases that the store does not have yet."""
+        return len(self._spool)
+
+    @property
     def idle_until(self) -> float:
         """Time of the next claim or the next call to an unreachable store, by `time.monotonic`."""
         return max(self._pace.next_at, self._link.retry_at)

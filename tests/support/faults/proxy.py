@@ -1,0 +1,68 @@
+"""A TCP proxy in front of a database server, which a test can take away and bring back."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from types import TracebackType
+
+
+class Proxy:
+    """Forwards connections to a port of this machine.
+
+    Args:
+        port: Port of the server.
+
+    Attributes:
+        port: Port of the proxy.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._server_port = port
+        self._open: set[socket.socket] = set()
+        self._listener: socket.socket | None = None
+        self.port = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Accept connections, on the same port as before."""
+        self._listener = socket.create_server(("127.0.0.1", self.port), backlog=512)
+        self.port = int(self._listener.getsockname()[1])
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+
+    def end(self) -> None:
+        """Break all connections, and refuse new ones."""
+        if self._listener is not None:
+            with suppress(OSError):
+                self._listener.shutdown(socket.SHUT_RDWR)
+            self._listener.close()
+            self._listener = None
+        for each in list(self._open):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self) -> Proxy:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.end()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                server = socket.create_connection(("127.0.0.1", self._server_port))
+                self._open |= {client, server}
+                for source, target in ((client, server), (server, client)):
+                    threading.Thread(target=self._forward, args=(source, target), daemon=True).start()
+
+    def _forward(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+        for each in (source, target):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        self._open.discard(source)
+        source.close()
