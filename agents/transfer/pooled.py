@@ -65,7 +65,7 @@ class PooledSources:
         networks, values = self._pool(history)
         if not networks:
             return cold
-        return OutcomeTransformed(Pooled(self.surrogate.surrogate, tuple(networks), values), self.surrogate.transform)
+        return OutcomeTransformed(PooledSurrogate(self.surrogate.surrogate, tuple(networks), values), self.surrogate.transform)
 
     def _pool(self, history: History) -> tuple[list[Architecture], Array]:
         """Return the networks of all usable sources, and y'."""
@@ -82,7 +82,7 @@ class PooledSources:
 
 
 @final
-class Pooled(Surrogate):
+class PooledSurrogate(Surrogate):
     """A surrogate fitted to standardised scores of a task together with those of its sources.
 
     Args:
@@ -105,7 +105,7 @@ class Pooled(Surrogate):
 @final
 @dataclass(frozen=True, eq=False)
 class FittedPooled(Fitted):
-    """A fitted `Pooled`.
+    """A fitted `PooledSurrogate`.
 
     Attributes:
         fitted: The surrogate of all tasks.

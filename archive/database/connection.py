@@ -284,10 +284,7 @@ class Connection:
                 self._bookmarks = GraphDatabase.bookmark_manager()
 
     def _server_left(self, instance: str) -> bool:
-        """Whether the embedded server of an attempt has ended, so that its last errors mean nothing.
-
-        While a server starts or ends, any error is possible, such as an unknown database or an invalid login.
-        """
+        """Whether the embedded server of an attempt has ended: meanwhile, any error is possible, and means nothing."""
         if self.settings.uri is not None:
             return False
         server = embedded.find(self.settings)
