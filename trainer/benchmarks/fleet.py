@@ -12,7 +12,6 @@ sizes of the measured fleets; above the largest one, it follows the last line.
 from __future__ import annotations
 
 import logging
-import os
 import statistics
 import tempfile
 import time
@@ -26,7 +25,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from archive import connect, settings
+from archive import connect, cpu_count, settings
 from archive.api import Archive
 from archive.architecture.graph import Architecture
 from archive.database.connection import Connection
@@ -148,7 +147,7 @@ class Usage:
     @property
     def share(self) -> float | None:
         """Busy share of the server's cores; None for a server on another machine."""
-        return None if self.server_seconds is None else self.server_seconds / self.seconds / _cores()
+        return None if self.server_seconds is None else self.server_seconds / self.seconds / cpu_count.available()
 
 
 def _figures(phase: str, usage: Usage, trainers: int, goal: str | None) -> Iterator[Figure]:
@@ -164,13 +163,9 @@ def _figures(phase: str, usage: Usage, trainers: int, goal: str | None) -> Itera
         if durations:
             yield Figure(f"{name}: median {kind}", 1000 * statistics.median(durations), "ms")
     if usage.server_seconds is not None and usage.share is not None:
-        yield Figure(f"{name}: server's share of {_cores()} cores", usage.share)
+        yield Figure(f"{name}: server's share of {cpu_count.available()} cores", usage.share)
         milliseconds = 1000 * usage.server_seconds / max(1, usage.transactions)
         yield Figure(f"{name}: server's processor time a transaction", milliseconds, "ms")
-
-
-def _cores() -> int:
-    return os.cpu_count() or 1
 
 
 def _warm_up(trial: float | None) -> float:
