@@ -65,7 +65,9 @@ class PooledSources:
         networks, values = self._pool(history)
         if not networks:
             return cold
-        return OutcomeTransformed(PooledSurrogate(self.surrogate.surrogate, tuple(networks), values), self.surrogate.transform)
+        return OutcomeTransformed(
+            PooledSurrogate(self.surrogate.surrogate, tuple(networks), values), self.surrogate.transform
+        )
 
     def _pool(self, history: History) -> tuple[list[Architecture], Array]:
         """Return the networks of all usable sources, and y'."""
