@@ -59,7 +59,13 @@ def test_trainers_follow_their_actors_to_another_node(archive, store_settings, t
     with cluster() as nodes:
         launcher = registry.create("ray", {"address": nodes.address}, store_settings)
         assert isinstance(launcher, RayLauncher) and not launcher.elsewhere()
-        own = fleet(store_settings, "ray", upper=6, arguments=("--study", "table", "--scale", "0.05"), study="table")
+        own = fleet(
+            store_settings,
+            "ray",
+            upper=6,
+            arguments=("--study", "table", "--scale", "0.05", "--lease", "15s"),
+            study="table",
+        )
         launcher.start(own, 5)
         # The fifth has no room.
         until(lambda: len(ids(launcher, own, "running")) == 4, 600.0, "four trainers run")

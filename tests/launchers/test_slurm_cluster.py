@@ -61,7 +61,7 @@ def complete(archive, study: str) -> int:
 def test_a_node_that_dies_loses_and_doubles_nothing(user, archive, store_settings, tmp_path):
     queued(archive, tmp_path, 14)
     with cluster(tmp_path / "c", kill_wait=5) as slurm, mock.patch.dict(user.environment, slurm.environment):
-        arguments = ("--trainers", "2", "--cpus", "2", "--study", "table", "--", "--scale", "0.01")
+        arguments = ("--trainers", "2", "--cpus", "2", "--study", "table", "--", "--scale", "0.01", "--lease", "5s")
         user.types("launch", "slurm", *arguments)
         until(lambda: complete(archive, "table") >= 3, LONG, "both nodes work")
         with mock.patch.dict(os.environ, slurm.environment):
@@ -92,7 +92,21 @@ def test_studies_survive_a_drain_a_kill_and_requeues(user, archive, store_settin
         until(
             lambda: archive.studies.list() and "trained" in {s.study.name for s in archive.studies.list()}, LONG, "it"
         )
-        user.types("launch", "slurm", "--trainers", "2", "--cpus", "1", "--study", "table", "--", "--scale", "0.02")
+        user.types(
+            "launch",
+            "slurm",
+            "--trainers",
+            "2",
+            "--cpus",
+            "1",
+            "--study",
+            "table",
+            "--",
+            "--scale",
+            "0.02",
+            "--lease",
+            "15s",
+        )
         with mock.patch.dict(os.environ, slurm.environment):
             _disturb(archive, slurm)
         until(lambda: complete(archive, "table") == 60, 2 * LONG, "the table is done")

@@ -10,6 +10,7 @@ import pytest
 from archive import agents, spaces
 from archive.agents.base import History, Pending
 from archive.errors import SettingsError, UsageError
+from tests.support import whole
 from tests.support.histories import grown, observed, with_goals
 
 optuna = pytest.importorskip("optuna")
@@ -111,7 +112,7 @@ def test_settings_are_checked(space):
         Tpe(space, candidates=0)
 
 
-@pytest.mark.parametrize("kind", ["tpe", "gp-optuna"])
+@pytest.mark.parametrize("kind", ["tpe", whole("gp-optuna")])
 def test_a_sampler_gets_all_objectives(kind, chains, monkeypatch):
     history = with_goals(grown(chains, 12))
     studies = []

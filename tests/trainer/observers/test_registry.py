@@ -76,6 +76,8 @@ def test_a_missing_package_is_named_with_its_remedy(monkeypatch):
 
 def test_an_entry_point_that_is_no_observer_is_refused(monkeypatch):
     monkeypatch.setitem(registry.registry.built_in, "other", "pathlib:Path")
+    # Other tests list what is loaded.
+    monkeypatch.setattr(registry.registry, "_loaded", {})
     with pytest.raises(SettingsError, match="the observer 'other' of another package must be a TrialObserver"):
         registry.create("other", HOME)
 
