@@ -6,7 +6,7 @@ A worker registers its capabilities at its start, and a claim leaves out what th
     proposal    the worker has the memory, and has not refused it before      query of the claim
 
 A registered task that ends with a colon, such as `csv:`, stands for all tasks on files of users: which of them a
-trainer may open is found out at the start of a trial.
+trainer may open is found out at the start of a trial. A registered table stands for its tasks with noise, `NAME~SD`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ MATCH (s)-[:IN]->(space:Space)
 RETURN s.name AS study, t.name AS task, t.protocol AS protocol, space.name AS space
 """
 
+NOISE = "~"
+"""Separator of a task's name and the standard deviation of its noise."""
 FOREVER = 1 << 62
 """A number of bytes that no proposal needs."""
 RECHECK_SECONDS = 60.0
@@ -105,7 +107,10 @@ class ClaimFilter:
 
 
 def _among(task: str, known: tuple[str, ...]) -> bool:
-    return any(task == name or (name.endswith(":") and task.startswith(name)) for name in known)
+    return any(
+        task == name or (name.endswith(":") and task.startswith(name)) or task.startswith(name + NOISE)
+        for name in known
+    )
 
 
 def _recent(at: float) -> bool:

@@ -89,6 +89,12 @@ def test_what_a_worker_lacks(able, lacking):
     assert (reason is None) if lacking is None else reason.startswith(f"it has no {lacking} ")
 
 
+def test_a_table_stands_for_its_tasks_with_noise():
+    able = Capabilities(("cifar10", "table:"))
+    assert all(able.lacks(name, "table/1", "mlp") is None for name in ("cifar10~0.005", "table:/a.csv#y~0.1"))
+    assert able.lacks("cifar100~0.005", "table/1", "mlp") == "it has no task 'cifar100~0.005'"
+
+
 @pytest.mark.every_server
 def test_out_of_memory_is_final_alone_on_the_largest_device_only(archive):
     for worker, gib in (("small", 4), ("large", 8), ("larger", 16)):

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from archive.errors import SettingsError, UsageError
+from archive.queue.capabilities import NOISE
 from archive.registry import Registry
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks import tabular, user_files
@@ -81,7 +82,7 @@ def get(name: str) -> Task | TabularTask:
         return tabular.parse(name)
     if name.startswith(user_files.PREFIXES):
         return user_files.parse(name)
-    plain, separator, deviation = name.rpartition(tabular.NOISE)
+    plain, separator, deviation = name.rpartition(NOISE)
     if separator and name not in registry.names():
         task = get(plain)
         if not isinstance(task, TabularTask):

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from archive.errors import InvalidArchitectureError, TrainingError, UnknownNameError, UsageError
+from archive.queue.capabilities import NOISE
 from archive.store.records import Result
 from archive.trainer.tasks.file_access import reference_of
 
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
 PREFIX = "table:"
 DEVICE = "table"
 """Device of the results, for which nothing was trained."""
-
-NOISE = "~"
-"""Separator of a task's name and the standard deviation of its noise."""
 
 COST = re.compile(r"(?P<counted>params|flops)(?P<millions>_millions)?|latency\w*")
 
