@@ -1,7 +1,7 @@
 """The contract of a search agent: a function of the recorded history that returns suggestions.
 
-A history has finished, pending and failed evaluations. Scores are maximised; the store flips the sign of a task whose
-metric is minimised, once, before agents read it.
+A history has finished, pending and failed evaluations. Scores are maximised: of a minimised metric the store flips the
+sign, once, before agents read it.
 """
 
 from __future__ import annotations

@@ -10,15 +10,15 @@ A Gaussian process averages the evaluations of each network, and of similar ones
 
 The model is the stacked ensemble of `archive.agents.bayesopt.portfolio`, of its members with cheap distances. Its
 transform is linear near the best scores and compresses bad ones (`compress-below-median`), so that noise stays
-symmetric where it matters. Networks with training hyperparameters of their own are compared by the mean of their
-evaluations: the model does not know hyperparameters.
+symmetric where it matters. A study whose training hyperparameters vary is ranked by the mean of the evaluations of each
+configuration: the model does not know hyperparameters.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,7 +44,7 @@ LEAST = 5
 """Fewest networks that a model is fitted to; of fewer, hyperparameters would be those of the prior."""
 
 MOST = 1000
-"""Most networks to fit to: the best half by mean score, the others at random."""
+"""Most networks to fit to, the best half by mean score and the others at random, and most networks to estimate."""
 
 WIDTH = 1.96
 """Half width of an interval of 95 %, in standard deviations."""
@@ -79,7 +79,7 @@ class Recommendations:
     """The networks of a history, the best first.
 
     Attributes:
-        ranked: The networks; of equal estimates, the earlier one first.
+        ranked: The networks; of equal estimates, the earlier one first. Of a history with noise, at most `MOST`.
         noise: Estimated standard deviation of an evaluation's noise, in score units: 0 for a history without noise,
             None where it has noise that no model could be fitted to.
     """
@@ -88,23 +88,30 @@ class Recommendations:
     noise: float | None
 
 
-def recommend(space: Space, observations: Sequence[Observation]) -> Recommendations:
+def recommend(
+    space: Space, observations: Sequence[Observation], among: Collection[str] | None = None
+) -> Recommendations:
     """Rank the networks of a history by the estimates of their noise-free scores.
 
     Args:
         space: The space of the networks.
         observations: Whole evaluations of finite score.
+        among: Functional keys of the networks to rank; None for all.
     """
     groups = replicates(observations)
+    wanted = [at for at, each in enumerate(groups) if among is None or each[0].architecture.functional_key in among]
     if not is_noisy(observations):
-        best = [max(seen.score for seen in each) for each in groups]
-        return Recommendations(_ranked(groups, np.array(best), np.zeros(len(groups))), 0.0)
+        best = [max(seen.score for seen in groups[at]) for at in wanted]
+        return Recommendations(_ranked([groups[at] for at in wanted], np.array(best), np.zeros(len(best))), 0.0)
     means = np.array([np.mean([seen.score for seen in each]) for each in groups])
     fitted = _fit(space, observations, groups, means)
+    # A network of a low mean is not the best one, and the estimates of a hundred thousand would take gigabytes.
+    wanted = sorted(sorted(wanted, key=lambda at: -means[at])[:MOST])
+    chosen = [groups[at] for at in wanted]
     if fitted is None:
-        return Recommendations(_ranked(groups, means, None), None)
-    posterior = fitted.posterior([each[0].architecture.functional for each in groups]).in_scores()
-    return Recommendations(_ranked(groups, posterior.mean, posterior.std), _noise(fitted))
+        return Recommendations(_ranked(chosen, means[wanted], None), None)
+    posterior = fitted.posterior([each[0].architecture.functional for each in chosen]).in_scores()
+    return Recommendations(_ranked(chosen, posterior.mean, posterior.std), _noise(fitted))
 
 
 def of_study(archive: Archive, study: Study) -> Recommendations | None:
@@ -125,10 +132,9 @@ def of_study(archive: Archive, study: Study) -> Recommendations | None:
         space = recorded.of_record(study.space, study.space_config, archive.connection.settings.home)
     except ArchiveError:
         return None
-    recommended = recommend(space, observations)
-    keys = {seen.architecture.functional_key for seen in whole if seen.study == study.name}
-    ranked = tuple(one for one in recommended.ranked if one.architecture.functional_key in keys)
-    return replace(recommended, ranked=ranked) if ranked else None
+    own_keys = {seen.architecture.functional_key for seen in whole if seen.study == study.name}
+    recommended = recommend(space, observations, own_keys)
+    return recommended if recommended.ranked else None
 
 
 def _fit(

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from archive.agents import recommendation
 from archive.agents.noise import is_noisy
 from archive.agents.recommendation import LEAST, recommend
 from archive.spaces.nasbench201 import NasBench201
@@ -55,6 +56,15 @@ def test_few_noisy_networks_are_ranked_by_their_means():
     assert [one.architecture for one in recommended.ranked] == [SECOND, FIRST]
     assert [one.score for one in recommended.ranked] == pytest.approx([0.55, 0.4])
     assert (recommended.noise, recommended.ranked[0].low) == (None, None)
+
+
+def test_the_best_of_many_noisy_networks_are_estimated_and_only_those_asked_for(monkeypatch):
+    monkeypatch.setattr(recommendation, "MOST", 6)
+    networks = Chains().every()[:12]
+    seen = [replace(one, seed=0) for one in observed(networks, range(12))]
+    assert {one.architecture for one in recommend(Chains(), seen).ranked} == set(networks[6:])
+    some = {networks[1].functional_key, networks[9].functional_key}
+    assert {one.architecture.functional_key for one in recommend(Chains(), seen, some).ranked} == some
 
 
 def test_the_luckiest_of_noisy_values_is_not_recommended():

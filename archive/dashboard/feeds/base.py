@@ -34,7 +34,7 @@ class Feed(ABC):
         trouble: Why the last look failed; None after a success.
         due: Time of `time.monotonic` of the next look.
         reading: Held by the thread that looks.
-        memo: What was computed from the entries, by the name of a computation; empty after a change. Held by `reading`.
+        memo: Results of computations over the entries, by name; empty after a change. Held by `reading`.
         asked: Time of `time.monotonic` at which the present look began; None between two looks.
     """
 
