@@ -28,6 +28,7 @@ import platform
 import secrets
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -120,24 +121,22 @@ class Trainer:
             UnknownNameError: An allowed recipe is not on this machine.
             StoreError: The store cannot be used at the start; later, the daemon waits for it.
         """
-        with self.stop_signal.signals():
+        # Whatever fails at the end, the rest of it is done: a thread that renews leases must not outlive its daemon.
+        with self.stop_signal.signals(), ExitStack() as at_end:
             self.paths.check()
             retry.wait_for_store(self._arrive, self.options.wait_seconds, log.warning, self.stop_signal.stopping)
-            try:
-                log.info("started worker=%s device=%s study=%s", self.worker, self.device, self.options.study)
-                self._emit(events.TrainerStarted(self.worker, self.device))
-                self.spool.adopt()
-                self.paths.clean_up(self.spool)
-                self._busy_at = time.monotonic()
-                while not self._should_stop():
-                    self._step()
-            finally:
-                self._hand_back()
-                self.spool.release()
-                self.executor.close()
-                self.paths.close()
-                self.client.depart()
-                self.devices.release()
+            # From the last to the first:
+            for last in (self.devices.release, self.client.depart, self.paths.close, self.executor.close):
+                at_end.callback(last)
+            at_end.callback(self.spool.release)
+            at_end.callback(self._hand_back)
+            log.info("started worker=%s device=%s study=%s", self.worker, self.device, self.options.study)
+            self._emit(events.TrainerStarted(self.worker, self.device))
+            self.spool.adopt()
+            self.paths.clean_up(self.spool)
+            self._busy_at = time.monotonic()
+            while not self._should_stop():
+                self._step()
         log.info("stopped worker=%s %s", self.worker, self.tally)
         self._emit(events.TrainerStopped(self.worker, self.tally))
         return self.tally

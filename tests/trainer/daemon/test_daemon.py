@@ -417,6 +417,7 @@ def test_second_claim_of_a_running_proposal_replaces_the_first(archive, trainer)
         assert daemon.in_flight == (running,)
     finally:
         daemon._hand_back()
+        daemon.client.depart()
     assert states(archive) == [State.WAITING]
 
 
@@ -570,13 +571,15 @@ def test_worker_record_lasts_from_arrival_to_departure(archive, trainer):
     assert gone.state == "left"
 
 
-def test_failing_trainer_records_its_departure(archive, trainer, monkeypatch):
-    daemon = trainer()
+@pytest.mark.parametrize("step", ["adopt", "release"])
+def test_failing_trainer_records_its_departure(archive, trainer, monkeypatch, step):
+    daemon = trainer(idle_seconds=0.0)
 
     def fails(*_):
         raise MemoryError
 
-    monkeypatch.setattr(daemon.spool, "adopt", fails)
+    monkeypatch.setattr(daemon.spool, step, fails)
     with pytest.raises(MemoryError):
         daemon.run()
+    assert "lease-keeper" not in {thread.name for thread in threading.enumerate()}
     assert workers.statuses(archive.connection)[0].state == "left"
