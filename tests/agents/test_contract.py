@@ -172,6 +172,7 @@ def test_huge_and_tiny_scores(agent):
         check(agent, history, propose(agent, history, 1), 1)
 
 
+@pytest.mark.one_space
 def test_same_seed_same_suggestions(kind, space):
     agent, history, suggestions = proposed(kind, type(space))
     assert propose(agent, history) == suggestions

@@ -37,7 +37,8 @@ def environment(tmp_path_factory):
     # A wheel without compiled parts is installed by unpacking it: no network, and no pip in the tests' environment.
     zipfile.ZipFile(wheel).extractall(folder / "site")
     # No archive of the user's, whatever the variables say.
-    outside = {name: value for name, value in os.environ.items() if not name.startswith("ARCHIVE_")}
+    kept = ("ARCHIVE_JAVA_OPTIONS",)
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("ARCHIVE_") or name in kept}
     found = {**outside, "PYTHONPATH": str(folder / "site"), "ARCHIVE_HOME": str(folder / "home")}
     yield found
     ran(found, *COMMAND, "db", "stop")

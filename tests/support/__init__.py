@@ -71,9 +71,11 @@ def repeatable(metrics: Mapping[str, float]) -> dict[str, float]:
 
 def wait_until(condition: Any, seconds: float = 30.0, what: str = "the condition") -> Any:
     """Wait for a condition to be truthy, and return its value; fail when it does not come."""
-    deadline = time.monotonic() + seconds
+    deadline, pause = time.monotonic() + seconds, 0.02
     while not (met := condition()):
         if time.monotonic() > deadline:
             pytest.fail(f"{what} did not come true in {seconds:g} s")
-        time.sleep(0.02)
+        # Many conditions are queries, and take the time of what they wait for.
+        time.sleep(pause)
+        pause = min(1.2 * pause, 0.15)
     return met

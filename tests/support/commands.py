@@ -133,7 +133,7 @@ def serving(
 
     Spares what the trainer of a search costs: the start of a process, and of a second one that imports torch.
     """
-    given = {"device": "cpu", "threads": 1, "poll_seconds": 0.02, **options}
+    given = {"device": "cpu", "threads": 1, "poll_seconds": 0.05, **options}
     trainer = Trainer(archive, TrainerOptions(**given), home=home, executor=executor)
     thread = threading.Thread(target=trainer.run)
     thread.start()

@@ -206,7 +206,7 @@ def test_a_trial_does_not_have_the_login_of_the_database(tmp_path, started):
     """In a process of its own, whose fork server has this environment or not."""
     code = f"""
         import multiprocessing, os, sys
-        from multiprocessing import forkserver
+        from multiprocessing import connection, forkserver
         from pathlib import Path
         if __name__ == "__main__":
             if {started!r} != "by the daemon":
@@ -221,6 +221,7 @@ def test_a_trial_does_not_have_the_login_of_the_database(tmp_path, started):
             spec = TrialSpec(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path({str(tmp_path)!r}))
             trial, last = TrialProcess(spec), None
             while not isinstance(last, TrialFailed):
+                connection.wait(trial.waitable)
                 last = (trial.messages() or [last])[-1]
             print(last.reason)
             assert os.environ["ARCHIVE_PASSWORD"] == "S3cr3t"
