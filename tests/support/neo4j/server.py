@@ -92,8 +92,8 @@ class Neo4jServer:
 
     def launch(self) -> None:
         """Start the process, and wait until it answers over Bolt."""
-        # The first compiler only, and early: the second one does not pay off in a server that runs for minutes. Nor does
-        # the check of the byte code. Compiled code is kept: what Java reserves for this compiler is less than a sixth.
+        # The first compiler only, and early: the second one does not pay off in a server that runs for minutes. Nor
+        # does the check of the byte code. All compiled code is kept, for which this compiler alone reserves too little.
         command = [
             *(str(java_of(self.release.java)), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
             *("-XX:CompileThresholdScaling=0.3", "-XX:ReservedCodeCacheSize=240m"),
