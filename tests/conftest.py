@@ -36,7 +36,7 @@ from archive.database.connection import Connection
 from archive.server import embedded
 from archive.settings import Settings
 from archive.store import schema
-from tests.support import WHOLE, data_dir
+from tests.support import WHOLE, data_dir, java_only
 from tests.support.neo4j import server
 
 if TYPE_CHECKING:
@@ -233,8 +233,7 @@ def wipe(connection: Connection) -> None:
 
 
 def _embedded(folder: Path) -> Iterator[Settings]:
-    options = os.environ.get("ARCHIVE_JAVA_OPTIONS")
-    own = settings.load(home=folder, java_options=options, environment={})
+    own = settings.load(home=folder, environment=java_only())
     yield own
     embedded.stop(own)
     # The archive of benchmarks that were run on it.

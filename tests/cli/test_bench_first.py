@@ -11,6 +11,7 @@ from archive.agents.benchmarks.gains import SeedGain, medians
 from archive.api import connect
 from archive.cli import main
 from archive.server import embedded
+from tests.support import java_only
 
 OPTIONS = ["--agent", "rand:n_initial=2", "--space", "mlp", "--seeds", "2", "--budget", "3", "--processes", "1"]
 
@@ -18,7 +19,7 @@ OPTIONS = ["--agent", "rand:n_initial=2", "--space", "mlp", "--seeds", "2", "--b
 @pytest.fixture
 def bench(home):
     """Settings of the archive of the benchmarks in a home of the test's own."""
-    own = settings.load(home=home.home / "bench", environment={})
+    own = settings.load(home=home.home / "bench", environment=java_only())
     yield own
     if own.home.is_dir():
         embedded.stop(own)

@@ -21,7 +21,7 @@ from archive.architecture import codec
 from archive.cli import main
 from archive.server import embedded
 from archive.settings import environment
-from tests.support import wait_until
+from tests.support import java_only, wait_until
 
 COMMAND = [sys.executable, "-m", "archive.cli.main", "bench", "search"]
 
@@ -39,13 +39,13 @@ def table(tmp_path_factory):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """Settings of a home of this module's own."""
-    return settings.load(home=tmp_path_factory.mktemp("comparisons") / "home", patience=30.0, environment={})
+    return settings.load(home=tmp_path_factory.mktemp("comparisons") / "home", patience=30.0, environment=java_only())
 
 
 @pytest.fixture(scope="module")
 def bench(place):
     """Settings of the archive of the comparisons in that home."""
-    own = settings.load(home=place.home / "bench", environment={})
+    own = settings.load(home=place.home / "bench", environment=java_only())
     yield own
     if own.home.is_dir():
         embedded.stop(own)

@@ -25,7 +25,7 @@ from archive.database.user_query import run_query
 from archive.errors import ServerStartError, SettingsError, StoreError
 from archive.server import arcadedb, embedded, run_file, supervisor
 from archive.server.run_file import Folder
-from tests.support import ROOT, wait_until
+from tests.support import ROOT, java_only, wait_until
 
 ON_LINUX = sys.platform.startswith("linux")
 
@@ -44,7 +44,7 @@ def running(home):
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory):
     """Settings of a server for tests that do not change it."""
-    own = settings.load(home=tmp_path_factory.mktemp("standing"), environment={})
+    own = settings.load(home=tmp_path_factory.mktemp("standing"), environment=java_only())
     embedded.start(own)
     yield own
     embedded.stop(own)

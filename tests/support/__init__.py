@@ -19,6 +19,11 @@ WHOLE = os.environ.get("ARCHIVE_TEST_WHOLE") == "1"
 """Whether every test runs, on every server and in full size."""
 
 
+def java_only() -> dict[str, str]:
+    """The variables of the environment that settings of an embedded server of the tests may have."""
+    return {name: value for name, value in os.environ.items() if name == "ARCHIVE_JAVA_OPTIONS"}
+
+
 def whole(*parameters: Any) -> Any:
     """Parameters of a test that run with the whole matrix only."""
     return pytest.param(*parameters, marks=pytest.mark.whole)

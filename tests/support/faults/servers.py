@@ -13,6 +13,7 @@ import psutil
 from archive import settings
 from archive.server import embedded as server
 from archive.settings import Settings
+from tests.support import java_only
 
 
 @dataclass
@@ -26,7 +27,7 @@ class Store:
 @contextlib.contextmanager
 def embedded(home: Path) -> Iterator[Store]:
     """The embedded server over a folder; whoever asks it next starts it again."""
-    own = settings.load(home=home, environment={}, patience=60.0)
+    own = settings.load(home=home, environment=java_only(), patience=60.0)
 
     def kill() -> None:
         status = server.status(own)
