@@ -19,9 +19,9 @@ from archive.store import schema
 from archive.store.architectures import Architectures
 from archive.store.distances import Distances
 from archive.store.lineage import Lineage
-from archive.store.retention import Retention
-from archive.store.studies import Studies
-from archive.store.weights import WeightsLookup
+from archive.store.studies.studies import Studies
+from archive.store.weights.lookup import WeightsLookup
+from archive.store.weights.retention import Retention
 
 if TYPE_CHECKING:
     import py2neo

@@ -16,11 +16,12 @@ from archive.exchange import statements
 from archive.exchange.merge import merged
 from archive.exchange.record_lines import text_of
 from archive.exchange.record_schema import SHAPES, Record, architecture_of
-from archive.store import architectures, distances, study_creation
+from archive.store import architectures, distances
 from archive.store.evaluations import TASK
 from archive.store.properties import proposal_id, space_id, study_of, task_id
 from archive.store.records import State
 from archive.store.registered_agents import agent_id
+from archive.store.studies import creation
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -135,7 +136,7 @@ def _write_studies(tx: ManagedTransaction, records: Sequence[Record]) -> int:
         for record in changed.values()
     ]
     _run(tx, statements.STUDY, rows)
-    return _run(tx, study_creation.PLACE, rows)
+    return _run(tx, creation.PLACE, rows)
 
 
 def _write_warm_starts(tx: ManagedTransaction, records: Sequence[Record]) -> int:

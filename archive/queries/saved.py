@@ -20,8 +20,8 @@ from archive.database.user_query import QueryResult, run_query
 from archive.errors import UnknownNameError
 from archive.queries import catalogue
 from archive.queries.contributions import contributions
-from archive.store import studies
 from archive.store.properties import METRIC
+from archive.store.studies import studies
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 from archive.database.write_lock import LONG
 from archive.queue import claims
 from archive.queue.claims import ClaimRequest, QueueView, Taken
-from archive.store import studies
 from archive.store.records import Claim, Study
+from archive.store.studies import studies
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

@@ -67,7 +67,7 @@ def gc(
     Records of trainers whose last heartbeat is older than --history are deleted, and with them the attempts that the
     log of a study shows; so are the logs on this machine, and the checkpoints, of trials that ended before.
     """
-    from archive.store.retention import Policy
+    from archive.store.weights.retention import Policy
     from archive.trainer.storage.history_gc import clear
     from archive.trainer.storage.weights_gc import collect
 

@@ -27,7 +27,7 @@ from archive.errors import UsageError
 
 if TYPE_CHECKING:
     from archive.queue.successive_halving import Rungs
-    from archive.store.study_deletion import Deletion
+    from archive.store.studies.deletion import Deletion
 
 SOURCES = ("study", "task", "same_task", "evaluations", "proposals", "coupling", "best_rank")
 """Columns of the table of source studies (`archive.agents.transfer.report`)."""

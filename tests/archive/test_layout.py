@@ -1,4 +1,4 @@
-"""The layout that CONTRIBUTING.md promises: class names and the length of modules."""
+"""The layout that CONTRIBUTING.md promises: class names, the length of modules and the size of folders."""
 
 from __future__ import annotations
 
@@ -25,3 +25,8 @@ def test_a_class_name_exists_once():
 
 def test_no_module_has_more_than_300_lines():
     assert [path for path in MODULES if len(path.read_text(encoding="utf-8").splitlines()) > 300] == []
+
+
+def test_no_folder_has_more_than_20_modules():
+    folders = Counter(path.parent for path in MODULES)
+    assert [(str(folder), count) for folder, count in folders.items() if count > 20] == []

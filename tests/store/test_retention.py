@@ -6,7 +6,7 @@ import pytest
 
 from archive.errors import UsageError
 from archive.store.records import Result, Weights
-from archive.store.retention import Policy
+from archive.store.weights.retention import Policy
 from tests.support.stores import cells, everywhere, known, propose, study, suggest
 
 UNDER = "file:///weights/"

@@ -10,7 +10,7 @@ from archive import spaces
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.store.evaluations import Evaluations
 from archive.store.records import Result, State
-from archive.store.studies import Studies
+from archive.store.studies.studies import Studies
 from tests.support.stores import Forgetful, cells, count, evaluate, everywhere, propose, study
 
 

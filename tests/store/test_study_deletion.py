@@ -7,9 +7,9 @@ import pytest
 from archive.errors import UnknownNameError
 from archive.exchange.dump import dump
 from archive.exchange.load import load
-from archive.store import study_deletion
 from archive.store.records import Result, Study, Weights
-from archive.store.retention import Policy
+from archive.store.studies import deletion
+from archive.store.weights.retention import Policy
 from tests.support.stores import answer, cells, count, evaluate, propose, study, suggest
 
 
@@ -87,15 +87,15 @@ def test_a_search_that_goes_on_meanwhile_cannot_keep_it(archive):
             assert len(archive.proposals.create("one", agent, suggest([network]))) == 1
             return
 
-    study_deletion.delete(Meddling(archive.connection, add), "one")
+    deletion.delete(Meddling(archive.connection, add), "one")
     assert next(late, None) is None
     assert count(archive.connection, "(:Proposal)") == count(archive.connection, "(:Study)") == 0
 
 
 def test_an_interrupted_deletion_goes_on(archive, monkeypatch):
     fill(archive, "one")
-    monkeypatch.setattr(study_deletion, "BATCH", 2)
-    batch, calls = study_deletion._batch, []
+    monkeypatch.setattr(deletion, "BATCH", 2)
+    batch, calls = deletion._batch, []
 
     def killed(tx, query, **parameters):
         calls.append(query)
@@ -103,11 +103,11 @@ def test_an_interrupted_deletion_goes_on(archive, monkeypatch):
             raise KeyboardInterrupt
         return batch(tx, query, **parameters)
 
-    monkeypatch.setattr(study_deletion, "_batch", killed)
+    monkeypatch.setattr(deletion, "_batch", killed)
     with pytest.raises(KeyboardInterrupt):
         archive.studies.delete("one")
     assert archive.studies.get("one").budget == 0
-    monkeypatch.setattr(study_deletion, "_batch", batch)
+    monkeypatch.setattr(deletion, "_batch", batch)
     archive.studies.delete("one")
     assert archive.studies.names() == []
 

@@ -2,6 +2,7 @@
 
     trainer                              the loop
     options, paths, retry, shutdown      its options, folders, start and end
+    limits/                              time, memory and temporary files
     in_flight, outcomes                  claims with their trials, and how they end
     client/                              claims, leases and notices, across outages of the store
     result_spool, spool_owner            undelivered results on disk, and the daemons that deliver them

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from archive.trainer.daemon.in_flight import TrialHandle
-from archive.trainer.daemon.scratch import ScratchFolder, ScratchFolders
+from archive.trainer.daemon.limits.scratch import ScratchFolder, ScratchFolders
 from archive.trainer.trial import spare
 from archive.trainer.trial.process import TrialProcess
 from archive.trainer.trial.spec import TrialSpec

@@ -15,10 +15,10 @@ from archive.queue.causes import Cause
 from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion, Failure, Release, Report
 from archive.store.records import Claim, Result
-from archive.trainer.daemon import trial_limits
+from archive.trainer.daemon.limits import trial_limits
+from archive.trainer.daemon.limits.scratch import ScratchFolder
+from archive.trainer.daemon.limits.trial_memory import TrialMemory
 from archive.trainer.daemon.options import TrainerOptions
-from archive.trainer.daemon.scratch import ScratchFolder
-from archive.trainer.daemon.trial_memory import TrialMemory
 from archive.trainer.trial.devices import Device
 from archive.trainer.trial.messages import Message, TrialFailed
 

@@ -48,7 +48,7 @@ class TrainerOptions:
         scale: Delay of a table's result, as a multiple of the recorded training time; 0 answers at once.
         parent: Process id; the daemon stops when this process is gone.
         max_seconds: Time limit of the daemon, which stops claiming in time, hands back what does not finish, and stops
-            (`archive.trainer.daemon.time_limit`); None for no limit.
+            (`archive.trainer.daemon.limits.time_limit`); None for no limit.
         idle_seconds: Idle time after which the daemon stops; None never stops it.
         once: Stop after one trial, or when the queue is empty.
         weights_from: Folders and fsspec URLs whose weights may be inherited, beside the trainer's own.

@@ -3,7 +3,7 @@
     HOME/weights/        trained weights of finished trials, unless they are kept elsewhere
     HOME/checkpoints/    checkpoints of unfinished trials, unless they are kept elsewhere
     HOME/logs/           output of each trial
-    TMPDIR/…             temporary files of running trials (`archive.trainer.daemon.scratch`)
+    TMPDIR/…             temporary files of running trials (`archive.trainer.daemon.limits.scratch`)
     HOME/outbox/         undelivered results (`archive.trainer.daemon.result_spool`)
 
 Daemons with the same home, or the same location of checkpoints, resume each other's trials.
@@ -22,9 +22,9 @@ from archive.queue.capabilities import Capabilities
 from archive.settings import Settings
 from archive.store.records import Claim, Study
 from archive.trainer.daemon.checkpoint_removal import CheckpointRemoval
+from archive.trainer.daemon.limits.scratch import ScratchFolders
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.result_spool import ResultSpool
-from archive.trainer.daemon.scratch import ScratchFolders
 from archive.trainer.recipes.registry import RecipeAccess
 from archive.trainer.storage import checkpoints
 from archive.trainer.storage.file_names import trial_log_path

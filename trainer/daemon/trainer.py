@@ -42,11 +42,11 @@ from archive.trainer.daemon.client.store_client import BATCH, StoreClient
 from archive.trainer.daemon.devices.choice import TrainerDevices
 from archive.trainer.daemon.executors import LocalExecutor, TrialExecutor
 from archive.trainer.daemon.in_flight import InFlight, is_paused, wait
+from archive.trainer.daemon.limits.time_limit import TimeLimit
 from archive.trainer.daemon.options import TICK_SECONDS, Tally, TrainerOptions
 from archive.trainer.daemon.outcomes import Outcomes
 from archive.trainer.daemon.paths import TrainerPaths
 from archive.trainer.daemon.shutdown import StopSignal
-from archive.trainer.daemon.time_limit import TimeLimit
 from archive.trainer.tasks.tabular import TabularTask
 from archive.trainer.trial import failures, inheritance
 from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished, TrialInterrupted

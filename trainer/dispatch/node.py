@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from archive.queue.causes import Cause
-from archive.trainer.daemon.scratch import ScratchFolder, ScratchFolders
-from archive.trainer.daemon.trial_limits import excess
-from archive.trainer.daemon.trial_memory import TrialMemory
+from archive.trainer.daemon.limits.scratch import ScratchFolder, ScratchFolders
+from archive.trainer.daemon.limits.trial_limits import excess
+from archive.trainer.daemon.limits.trial_memory import TrialMemory
 from archive.trainer.trial import devices
 from archive.trainer.trial.messages import Message, TrialFailed
 from archive.trainer.trial.process import TrialProcess

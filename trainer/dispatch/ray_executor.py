@@ -21,7 +21,7 @@ from typing import Any
 from archive.errors import TrainingError
 from archive.queue.causes import Cause
 from archive.trainer.daemon.in_flight import TrialHandle
-from archive.trainer.daemon.scratch import ScratchFolder
+from archive.trainer.daemon.limits.scratch import ScratchFolder
 from archive.trainer.dispatch.node import TrialNews, TrialNode
 from archive.trainer.dispatch.ray_connection import NAMESPACE, connected
 from archive.trainer.trial import failures

@@ -1,7 +1,7 @@
 """Garbage collection of weights: first their records in the store are deleted, then their files.
 
-`archive.store.retention` decides which weights are kept, and why. Only files below the given root are deleted, so
-weights on the disk of another machine stay for a collection there. A collection that is killed leaves orphans, files
+`archive.store.weights.retention` decides which weights are kept, and why. Only files below the given root are deleted,
+so weights on the disk of another machine stay for a collection there. A collection that is killed leaves orphans, files
 without a record; those are deleted on request (`orphans`), once they are too old to belong to an undelivered result.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archive.store.retention import Policy
+from archive.store.weights.retention import Policy
 from archive.trainer.storage import weights_store
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from archive.dashboard.endpoints.inputs import archive_of, choice, options_of
 from archive.dashboard.jobs import Job
 from archive.dashboard.wire import binary_response, json_response, table
 from archive.plots.data.network_map import PROFILE, NetworkMap, network_map, with_paths
-from archive.store import studies
+from archive.store.studies import studies
 
 if TYPE_CHECKING:
     from archive.api import Archive

@@ -22,9 +22,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from archive.dashboard.feeds.base import Entries, Feed
-from archive.store import studies
 from archive.store.properties import CURVE, EPOCH, proposal_id, with_prefix
 from archive.store.records import Study, sign
+from archive.store.studies import studies
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection

@@ -9,10 +9,10 @@ import sys
 import pytest
 
 from archive.errors import TrainingError
-from archive.trainer.daemon import scratch
 from archive.trainer.daemon.in_flight import InFlight
+from archive.trainer.daemon.limits import scratch
+from archive.trainer.daemon.limits.scratch import ScratchFolders
 from archive.trainer.daemon.options import TrainerOptions
-from archive.trainer.daemon.scratch import ScratchFolders
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_a_trial_has_limits_of_time_and_space(folders):
 
 def test_folders_of_trainers_that_were_killed_are_deleted(folders, tmp_path):
     code = (
-        "import sys; from pathlib import Path; from archive.trainer.daemon.scratch import ScratchFolders;"
+        "import sys; from pathlib import Path; from archive.trainer.daemon.limits.scratch import ScratchFolders;"
         "print(ScratchFolders(Path(sys.argv[1])).create().path)"
     )
     command = [sys.executable, "-c", code, str(folders.root)]

@@ -8,9 +8,10 @@ import time
 import pytest
 
 from archive.store.records import State
-from archive.trainer.daemon import events, time_limit
+from archive.trainer.daemon import events
+from archive.trainer.daemon.limits import time_limit
+from archive.trainer.daemon.limits.time_limit import TimeLimit
 from archive.trainer.daemon.options import TrainerOptions
-from archive.trainer.daemon.time_limit import TimeLimit
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.storage import checkpoints
 from tests.support import serve

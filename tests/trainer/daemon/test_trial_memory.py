@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from archive.trainer.daemon import trial_memory
 from archive.trainer.daemon.in_flight import InFlight
+from archive.trainer.daemon.limits import trial_memory
+from archive.trainer.daemon.limits.trial_memory import TrialMemory
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.table_answers import DelayedResult
-from archive.trainer.daemon.trial_memory import TrialMemory
 from tests.support import wait_until
 
 MIB = 1 << 20

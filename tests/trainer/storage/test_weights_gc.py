@@ -10,7 +10,7 @@ import pytest
 
 from archive.errors import WeightsError
 from archive.store.records import Result, Weights
-from archive.store.retention import Policy
+from archive.store.weights.retention import Policy
 from archive.trainer.storage import locations, weights_store
 from archive.trainer.storage.weights_gc import collect
 from tests.support.stores import cells, known, propose

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from archive.trainer.daemon.scratch import ScratchFolder
-from archive.trainer.daemon.trial_memory import TrialMemory
+from archive.trainer.daemon.limits.scratch import ScratchFolder
+from archive.trainer.daemon.limits.trial_memory import TrialMemory
 
 
 def excess(

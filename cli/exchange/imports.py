@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from archive.cli.import_models import model, onnx_file
+from archive.cli.exchange.import_models import model, onnx_file
 from archive.cli.names import PROTOCOL, SPACE, TASK
 from archive.cli.render import json_option, open_archive, print_fields, print_json
 from archive.errors import UnknownNameError, UsageError

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from archive.database.statements import lock, revised
 from archive.errors import UnknownNameError
-from archive.store import study_creation, study_deletion
 from archive.store.architectures import Architectures
 from archive.store.evaluations import Evaluations, Observed
 from archive.store.properties import study_from
 from archive.store.records import Evaluation, State, Study, sign
 from archive.store.snapshots import Snapshot, SnapshotFollower, read_snapshot
-from archive.store.study_deletion import Deletion
+from archive.store.studies import creation, deletion
+from archive.store.studies.deletion import Deletion
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -100,12 +100,12 @@ class Studies:
                 settings of the space.
             UsageError: The name is empty or contains a `#`, or direction or budget is invalid.
         """
-        study_creation.check(study)
+        creation.check(study)
         # An existing study is compared first, so that a conflict changes nothing.
         if not _read(self._connection, study.name):
-            self._connection.write(partial(study_creation.create, study=study))
+            self._connection.write(partial(creation.create, study=study))
         stored = self.get(study.name)
-        study_creation.check_same(study, stored)
+        creation.check_same(study, stored)
         return stored
 
     def get(self, name: str) -> Study:
@@ -136,7 +136,7 @@ class Studies:
             UnknownNameError: There is no study of this name.
             UsageError: The number is negative.
         """
-        study_creation.check_budget(budget)
+        creation.check_budget(budget)
         row = self._connection.write(lambda tx: tx.run(SET_BUDGET, name=name, budget=budget).single())
         if row is None:
             raise UnknownNameError("study", name, self.names(), "the archive has none yet")
@@ -257,7 +257,7 @@ class Studies:
         Raises:
             UnknownNameError: There is no study of this name.
         """
-        return study_deletion.plan(self._connection, self.get(name).name)
+        return deletion.plan(self._connection, self.get(name).name)
 
     def delete(self, name: str) -> Deletion:
         """Delete a study with its proposals and results, and return the deletion; networks and distances stay.
@@ -265,7 +265,7 @@ class Studies:
         Raises:
             UnknownNameError: There is no study of this name.
         """
-        return study_deletion.delete(self._connection, self.get(name).name)
+        return deletion.delete(self._connection, self.get(name).name)
 
 
 def read(connection: Connection, name: str) -> Study:

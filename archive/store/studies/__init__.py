@@ -1,0 +1,1 @@
+"""Studies: creation, reading, deletion."""

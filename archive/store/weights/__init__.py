@@ -1,0 +1,1 @@
+"""Trained weights on record: where they are, and which may be deleted."""

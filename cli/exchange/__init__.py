@@ -1,0 +1,1 @@
+"""`archive dump`, `archive load` and `archive import`."""
