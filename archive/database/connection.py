@@ -26,6 +26,7 @@ from neo4j import GraphDatabase
 from neo4j.exceptions import ConstraintError, DriverError, Neo4jError, TransientError
 
 from archive.database import driver_errors
+from archive.database.pipelining import pipelined
 from archive.database.write_lock import WriteLock
 from archive.errors import ArchiveError, IncompleteWriteError, StoreUnavailableError
 from archive.server import embedded
@@ -236,8 +237,7 @@ class Connection:
             # ArcadeDB commits a bare statement in parts, and loses some of them beside other writers.
             if single and (kind == "execute_read" or self._dialect == "neo4j"):
                 return work(cast(neo4j.ManagedTransaction, session))
-            # BEGIN goes with the first statement, as `neo4j.Driver.execute_query` does it.
-            with getattr(session, "_pipelined_begin", nullcontext()):
+            with pipelined(session):
                 return cast(T, getattr(session, kind)(work))
 
     def _ensure_driver(self) -> neo4j.Driver:
