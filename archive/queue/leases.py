@@ -61,17 +61,6 @@ SET p += change.properties,
 RETURN count(*) AS written
 """
 
-# Locks, tests and changes in one step.
-RENEW = """
-UNWIND $rows AS row
-MATCH (p:Proposal {id: row.id})
-USING INDEX SEEK p:Proposal(id)
-SET p.touched = timestamp()
-WITH p, row WHERE p.state = 'RUNNING' AND p.token = row.token
-SET p += row.properties, p.lease_until = timestamp() + row.properties.lease, p.suspected = null
-RETURN count(*) AS renewed
-"""
-
 # Each MATCH starts from a bound node: with a single pattern, ArcadeDB scans the claims of all workers.
 END_CLAIMS = """
 UNWIND $rows AS row
@@ -144,20 +133,8 @@ def renew(row: Row, token: str, milliseconds: int, curve: Curve | None = None) -
         LeaseLostError: The token does not hold the proposal.
     """
     _check_holder(row, token)
-    return Change(row["id"], _renewed(milliseconds, curve), lease=milliseconds)
-
-
-def renew_held(tx: ManagedTransaction, renewals: Iterable[tuple[str, str, int, Curve | None]]) -> int:
-    """Renew the leases that are held among (id, token, milliseconds, curve), in one statement; return their number."""
-    rows = [
-        {"id": id_, "token": token, "properties": _renewed(milliseconds, curve)}
-        for id_, token, milliseconds, curve in sorted(renewals, key=lambda renewal: renewal[0])
-    ]
-    return int(tx.run(RENEW, rows=rows).single(strict=True)["renewed"])
-
-
-def _renewed(milliseconds: int, curve: Curve | None) -> dict[str, Any]:
-    return {**({} if curve is None else curve_properties(curve)), "lease": milliseconds}
+    known = {} if curve is None else curve_properties(curve)
+    return Change(row["id"], {**known, "lease": milliseconds}, lease=milliseconds)
 
 
 def finish(row: Row, token: str, state: State) -> Change:

@@ -1,6 +1,6 @@
 """Notices of a worker about the proposals that it holds, any number of them in one transaction.
 
-    Report        the curve so far, or only a heartbeat: renews the lease
+    Report        new entries of the curve, or only a heartbeat: renews the lease
     Completion    the result
     Failure       the reason why there is no result
     Release       the return to the queue without an attempt; with a cause, the worker does not get it again
@@ -11,9 +11,10 @@ Repeated notices change nothing more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from archive.errors import ArchiveError, LeaseLostError, UnknownNameError
 from archive.queue import leases, successive_halving, workers
@@ -21,6 +22,7 @@ from archive.queue.causes import Cause, MemoryNeed
 from archive.queue.completion import ProposalResult, complete, complete_held
 from archive.queue.leases import Change, End, Row
 from archive.queue.successive_halving import RungResult
+from archive.store import curves
 from archive.store.properties import curve_properties, result_properties, study_of
 from archive.store.records import Curve, Result, State
 
@@ -30,14 +32,35 @@ if TYPE_CHECKING:
 LEASE_SECONDS = 15.0
 
 
+# Locks, tests and changes in one step; `reaches` and `extended` are of `archive.store.curves`.
+RENEW = """
+UNWIND $rows AS row
+MATCH (p:Proposal {{id: row.id}})
+USING INDEX SEEK p:Proposal(id)
+SET p.touched = timestamp()
+WITH p, row WHERE p.state = 'RUNNING' AND p.token = row.token{reaches}
+SET {curve}p.lease = row.lease, p.lease_until = timestamp() + row.lease, p.suspected = null
+RETURN count(*) AS renewed
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A trial is running; `curve` is the whole curve so far, one value a metric and epoch, None if nothing is new."""
+    """A trial is running.
+
+    Attributes:
+        id: Id of the proposal.
+        token: Token of the claim.
+        curve: The whole curve so far, one value a metric and epoch; None if nothing is new.
+        lease_seconds: Duration of the lease from now on.
+        begin: Number of entries of each list that the store has, as far as the sender knows: they are not sent.
+    """
 
     id: str
     token: str
     curve: Curve | None = None
     lease_seconds: float = LEASE_SECONDS
+    begin: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +154,7 @@ def may_be_held(notices: Sequence[Notice]) -> bool:
 
 
 def settle_held(tx: ManagedTransaction, notices: Sequence[Notice]) -> bool:
-    """Store reports, or results, in one statement; False if some were not stored, and all may be sent again.
+    """Store reports, or results, in a few statements; False if some were not stored, and all may be sent again.
 
     Args:
         tx: A transaction, or a session.
@@ -140,9 +163,7 @@ def settle_held(tx: ManagedTransaction, notices: Sequence[Notice]) -> bool:
     results = [_held(one) for one in notices if isinstance(one, Completion)]
     if results:
         return complete_held(tx, results) == len(notices)
-    reports = (one for one in notices if isinstance(one, Report))
-    renewals = ((one.id, one.token, milliseconds(one.lease_seconds), one.curve) for one in reports)
-    return leases.renew_held(tx, renewals) == len(notices)
+    return _renew_held(tx, [one for one in notices if isinstance(one, Report)]) == len(notices)
 
 
 def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> list[Answer]:
@@ -184,6 +205,26 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
     for study in sorted({_study(one) for one in ended} & rungs.keys()):
         successive_halving.promote(tx, study, *rungs[study])
     return answers
+
+
+def _renew_held(tx: ManagedTransaction, reports: Iterable[Report]) -> int:
+    """Renew the leases that are held, in one statement for each set of lists to extend, and return their number."""
+    alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for one in sorted(reports, key=lambda report: report.id):
+        curve = {} if one.curve is None else curve_properties(one.curve, one.begin)
+        row = {"id": one.id, "token": one.token, "lease": milliseconds(one.lease_seconds), "curve": curve}
+        names = tuple(sorted(curve)) if one.begin else ()
+        alike.setdefault(names, []).append({**row, "begin": one.begin})
+    return sum(int(tx.run(_renewal(names), rows=rows).single(strict=True)["renewed"]) for names, rows in alike.items())
+
+
+@lru_cache
+def _renewal(names: tuple[str, ...]) -> str:
+    """Return the statement that renews leases, and extends these lists, or replaces those in the rows."""
+    if not names:
+        return RENEW.format(reaches="", curve="p += row.curve, ")
+    extended = curves.extended("p", "row.begin", "row.curve", names)
+    return RENEW.format(reaches=f" AND {curves.reaches('p', 'row.begin', names)}", curve=f"{extended}, ")
 
 
 def _held(notice: Completion) -> ProposalResult:

@@ -79,8 +79,12 @@ def from_json(text: str | None) -> dict[str, Any]:
     return json.loads(text) if text and text != "{}" else {}
 
 
-def curve_properties(curve: Curve) -> dict[str, list[float] | list[int]]:
+def curve_properties(curve: Curve, begin: int = 0) -> dict[str, list[float] | list[int]]:
     """Return a curve as parallel list properties, `curve_epoch` among them.
+
+    Args:
+        curve: The whole curve.
+        begin: Number of entries of each list to leave out.
 
     Raises:
         UsageError: The lists differ in length.
@@ -90,9 +94,9 @@ def curve_properties(curve: Curve) -> dict[str, list[float] | list[int]]:
         described = ", ".join(f"{name} {len(values)}" for name, values in sorted(curve.items()))
         raise UsageError(f"the lists of a curve must have one length, got {described}")
     count = lengths.pop() if lengths else 0
-    epochs = [int(epoch) for epoch in curve.get(EPOCH, range(1, count + 1))]
+    epochs = [int(epoch) for epoch in curve.get(EPOCH, range(1, count + 1))[begin:]]
     # A list that mixes integers and floats cannot be stored on Neo4j, nor one that holds a null.
-    lists = {CURVE + name: _floats(values) for name, values in curve.items() if name != EPOCH}
+    lists = {CURVE + name: _floats(values[begin:]) for name, values in curve.items() if name != EPOCH}
     return {CURVE + EPOCH: epochs, **lists} if count else {}
 
 

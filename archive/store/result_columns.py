@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from archive.architecture import compact
 from archive.architecture.graph import Architecture
 from archive.errors import QueryError
+from archive.store.curves import quoted
 from archive.store.properties import plain
 
 if TYPE_CHECKING:
@@ -147,13 +148,8 @@ def _expression(name: str) -> str:
     if name in ("space", "code"):
         return f"a.{name}"
     if name.startswith(NETWORK):
-        return f"a.{_quoted(name.removeprefix(NETWORK))}"
-    return "properties(e)" if name == "evaluation" else f"e.{_quoted(name)}"
-
-
-def _quoted(name: str) -> str:
-    """Return the name of a property in backticks, because the name of a metric may be any text."""
-    return "`" + name.replace("`", "``") + "`"
+        return f"a.{quoted(name.removeprefix(NETWORK))}"
+    return "properties(e)" if name == "evaluation" else f"e.{quoted(name)}"
 
 
 @lru_cache(maxsize=2**18)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import math
 import random
 import time
 
 import pytest
 
 from archive.errors import LeaseLostError, UnknownNameError, UsageError
+from archive.queue import updates
 from archive.queue.proposals import Proposals
 from archive.queue.updates import Completion, Failure, Release, Report
 from archive.store.architectures import Architectures
@@ -110,6 +113,48 @@ def test_a_lost_acknowledgement_changes_nothing_more(archive, connection):
     assert [each.attempts for each in found[:4]] == [0, 0, 1, 0]
     assert found[0].curve == {"epoch": [1], "loss": [1.0]}
     assert count(connection, "(:Evaluation)") == 1
+
+
+@pytest.mark.every_server
+def test_reports_extend_the_curve(archive, connection):
+    """Repeated, overlapping and too late reports lead to the same curve, whatever other clients have done to it."""
+    propose(archive, cells(3))
+    a, b, c = archive.proposals.claim_many("w", 3, study="study", lease_seconds=LONG)
+    whole = {"epoch": [1, 2, 4, 8], "loss": [4.0, math.nan, 2.0, 1.0], "top`5/acc@v": [0.1, 0.2, 0.3, 0.4]}
+    part = {name: values[:2] for name, values in whole.items()}
+    proposals = Proposals(Forgetful(connection), archive.architectures)
+    assert proposals.settle([Report(a.id, a.token, part, LONG), Report(b.id, b.token, None, LONG)]) == [True, True]
+    later = [Report(a.id, a.token, whole, LONG, 2), Report(b.id, b.token, whole, LONG, 3), Report(c.id, c.token)]
+    for _ in range(2):
+        assert proposals.settle(later) == [True] * 3
+        assert _curves(archive) == [whole, whole, {}]
+    assert proposals.settle([Report(a.id, a.token, whole, LONG, 1)]) == [True]
+    archive.query("MATCH (p:Proposal {id: $id}) SET p.curve_loss = null", {"id": b.id}, write=True)
+    assert proposals.settle([Report(b.id, b.token, whole, LONG, 3)]) == [True]
+    assert _curves(archive) == [whole, whole, {}]
+    types = "RETURN p.curve_epoch[3] = 8, p.curve_epoch[0] + p.curve_epoch[3] = 9, p.curve_loss[3] / 2 = 0.5"
+    assert archive.query("MATCH (p:Proposal {number: 0}) " + types).rows == [(True, True, True)]
+
+
+def test_a_report_is_as_long_as_what_is_new(archive, connection):
+    propose(archive, cells(1))
+    (claim,) = archive.proposals.claim_many("w", 1, study="study", lease_seconds=LONG)
+    sent = []
+
+    class Spy:
+        def __init__(self, tx):
+            self.tx = tx
+
+        def run(self, statement, **parameters):
+            sent.append(len(json.dumps(parameters)))
+            return self.tx.run(statement, **parameters)
+
+    for count in (1000, 1001, 2000, 2001):
+        curve = {"loss": [0.5] * count, "accuracy": [0.25] * count}
+        report = Report(claim.id, claim.token, curve, LONG, begin=count - 1 if count % 2 else 0)
+        assert connection.write(lambda tx, report=report: updates.settle_held(Spy(tx), [report]))
+    assert sent[1] == sent[3] < sent[0] / 20
+    assert archive.proposals.get(claim.id).curve["epoch"] == list(range(1, 2002))
 
 
 def test_each_notice_is_answered_for_itself(archive):
@@ -238,6 +283,12 @@ def test_a_worker_whose_clock_is_wrong_is_a_worker_like_any_other(archive, open_
             archive.proposals.heartbeat(held.id, held.token)
         monkeypatch.undo()
         archive.proposals.complete(taken.id, taken.token, Result(0.5))
+
+
+def _curves(archive):
+    """Return the curves of the proposals, with NaN that equals itself."""
+    curves = [proposal.curve for proposal in archive.proposals.list("study")]
+    return [{name: [math.nan if x != x else x for x in values] for name, values in curve.items()} for curve in curves]
 
 
 def _let_run_out(archive, claim):

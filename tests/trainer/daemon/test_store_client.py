@@ -94,6 +94,33 @@ def test_one_flush_delivers_all_notices(archive, own, monkeypatch):
     assert archive.proposals.list("study")[0].curve["loss"] == [1.0]
 
 
+def test_reports_send_what_the_store_lacks(archive, own, outage, monkeypatch):
+    propose(archive, cells(1))
+    (claim,) = own.claim(1)
+    begins, settle, losses = [], archive.proposals.settle, [float(at) for at in range(8)]
+    monkeypatch.setattr(archive.proposals, "settle", lambda told: begins.extend(map(_begin, told)) or settle(told))
+
+    def report(**curve):
+        own.enqueue(Report(claim.id, claim.token, curve))
+        assert own.flush() == []
+
+    report(loss=losses[:3])
+    report(loss=losses[:5])
+    end = outage()
+    report(loss=losses[:6])
+    end(own)
+    report(loss=losses[:7])
+    # A new metric has a value for each epoch before.
+    report(loss=losses, accuracy=losses)
+    report(loss=losses, accuracy=losses)
+    assert begins == [0, 3, 5, 0, 8]
+    assert archive.proposals.get(claim.id).curve == {"epoch": [*range(1, 9)], "loss": losses, "accuracy": losses}
+
+
+def _begin(report):
+    return report.begin
+
+
 def test_terminal_notices_outlive_an_outage_reports_do_not(archive, own, make, outage, tmp_path, happened):
     propose(archive, cells(5))
     a, b, c, d, e = own.claim(5)

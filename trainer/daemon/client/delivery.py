@@ -3,6 +3,8 @@
     enqueue(…) ──> flush() ──> settled         a report, or a result, replaces a pending report of the same claim
          └──> result spool                     a trial's end is on disk before it is sent
 
+A report sends the entries of the curve that no stored report of the claim had.
+
 An outage of the store may last minutes. Results, failures and releases then wait in the spool. A server that rejects
 every write counts as unreachable; a notice that is rejected while others are accepted is quarantined after
 `MOST_REJECTIONS`.
@@ -13,6 +15,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -62,6 +65,7 @@ class Delivery:
         self._rejections: dict[Key, int] = {}
         self._paused_until: dict[Key, float] = {}
         self._seconds = 0.0
+        self._stored: dict[Key, tuple[int, frozenset[str]]] = {}
 
     def enqueue(self, notice: Notice, *, keep: bool = True) -> None:
         """Add a notice to the next flush; it replaces a pending one of the same claim.
@@ -74,8 +78,13 @@ class Delivery:
             self._spool.put(notice)
         if isinstance(notice, TerminalNotice):
             self._paused_until.pop(_key(notice), None)  # that of a report
-            self._keeper.drop(_key(notice))
+            self.drop(_key(notice))
         self._pending[_key(notice)] = notice
+
+    def drop(self, key: Key) -> None:
+        """Renew the lease of a claim no longer: it is lost, or its trial has ended."""
+        self._keeper.drop(key)
+        self._stored.pop(key, None)
 
     @property
     def report_seconds(self) -> float:
@@ -90,7 +99,7 @@ class Delivery:
         now = time.monotonic()
         self._pending |= {_key(notice): notice for notice in self._spool.waiting}
         self._paused_until = {key: until for key, until in self._paused_until.items() if until > now}
-        notices = [notice for key, notice in self._pending.items() if key not in self._paused_until]
+        notices = [self._shortened(each) for key, each in self._pending.items() if key not in self._paused_until]
         if not notices or self._link.unreachable:
             return self._spool_pending()
         began = time.monotonic()
@@ -100,6 +109,13 @@ class Delivery:
             return self._flush_singly(notices)
         self._seconds = time.monotonic() - began
         return self._spool_pending() if answers is None else self._process(notices, answers)
+
+    def _shortened(self, notice: Notice) -> Notice:
+        """Return a report without the entries of its curve that the store has."""
+        if not isinstance(notice, Report) or not notice.curve:
+            return notice
+        count, names = self._stored.get(_key(notice), (0, None))
+        return replace(notice, begin=count if names == notice.curve.keys() else 0)
 
     def _write_heartbeat(self) -> bool:
         """Record that this worker lives, and return whether the server accepted the write."""
@@ -122,11 +138,16 @@ class Delivery:
                     lost.append(_key(notice))
                 else:
                     self._keeper.renewed([_key(notice)])
+                    self._note_stored(notice)
             elif isinstance(answer, ArchiveError):
                 self._refused(notice, answer)
             else:
                 self._delivered(notice, answer)
         return lost
+
+    def _note_stored(self, report: Report) -> None:
+        if report.curve:
+            self._stored[_key(report)] = max(map(len, report.curve.values())), frozenset(report.curve)
 
     def _delivered(self, notice: Notice, first: bool) -> None:
         if isinstance(notice, Completion):

@@ -5,7 +5,7 @@
 
 A thread of its own renews the leases (`archive.trainer.daemon.client.lease_keeper`), from the claim on.
 
-An outage of the store may last minutes. Reports are then dropped, since the next one has the whole curve. A lease that
+An outage of the store may last minutes. Reports are then dropped, since the next one has what they had. A lease that
 expires meanwhile costs its proposal an attempt. A late release does not, and has no effect if another worker has the
 proposal. A claim whose answer was lost is repeated under its token, so that proposals that were claimed already do not
 wait for the end of their leases.
@@ -217,7 +217,7 @@ class StoreClient:
 
     def drop(self, key: Key) -> None:
         """Renew the lease of a claim no longer, because it is lost."""
-        self.keeper.drop(key)
+        self._delivery.drop(key)
 
     def sleep(self, deadline: float) -> None:
         """Sleep until the next claim, the next call to an unreachable store, or a deadline by `time.monotonic`."""
