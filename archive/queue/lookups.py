@@ -26,6 +26,14 @@ RETURN properties(p) AS proposal
 ORDER BY p.number
 """
 
+HELD = """
+UNWIND $rows AS row
+MATCH (p:Proposal {id: row.id})
+USING INDEX SEEK p:Proposal(id)
+WHERE p.state = 'RUNNING' AND p.token = row.token
+RETURN collect([p.id, p.token]) AS held
+"""
+
 PRIORITISE = """
 MATCH (p:Proposal {id: $id})
 SET p.priority = $priority
@@ -46,6 +54,13 @@ def of_ids(connection: Connection, ids: Sequence[str]) -> list[Proposal]:
         return []
     rows = connection.read(lambda tx: tx.run(GET, ids=ids).data())
     return [proposal_from(row["proposal"]) for row in rows]
+
+
+def held(connection: Connection, claims: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return those of (id, token) that hold their proposals, as a read sees it, which locks nothing."""
+    rows = [{"id": id_, "token": token} for id_, token in claims]
+    pairs = connection.read(lambda tx: tx.run(HELD, rows=rows).single(strict=True)["held"], single=True)
+    return {(id_, token) for id_, token in pairs}
 
 
 def prioritise(connection: Connection, id_: str, priority: float) -> None:

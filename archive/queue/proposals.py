@@ -26,7 +26,7 @@ from archive.queue.admission import Request, SuggestionLike, admit
 from archive.queue.capabilities import ClaimFilter
 from archive.queue.claimer import Claimer
 from archive.queue.updates import LEASE_SECONDS, Answer, Completion, Failure, Notice, Release, Report, milliseconds
-from archive.queue.wake_up import ring
+from archive.queue.wake_up import CANCELLED, ring
 from archive.store import registered_agents
 from archive.store.architectures import Architectures
 from archive.store.records import Claim, Curve, Proposal, Result, State
@@ -166,6 +166,10 @@ class Proposals:
         """
         self._settle(Report(id_, token, None, lease_seconds))
 
+    def held(self, leases: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Return those of (id, token) that hold their proposals; only a notice tells for certain."""
+        return lookups.held(self._connection, leases)
+
     def report(self, id_: str, token: str, curve: Curve, lease_seconds: float = LEASE_SECONDS) -> None:
         """Store the whole curve so far, one value a metric and epoch, and renew the lease.
 
@@ -216,7 +220,9 @@ class Proposals:
             ProposalStateError: It has a result, or has failed.
             UnknownNameError: There is no such proposal.
         """
-        return cancellation.cancel(self._connection, [id_], reason)[0]
+        cancelled = cancellation.cancel(self._connection, [id_], reason)[0]
+        ring(self._connection.settings, CANCELLED)
+        return cancelled
 
     def retry(self, id_: str) -> bool:
         """Put a proposal that failed or was cancelled back into the queue, and return whether this call did.

@@ -1,10 +1,11 @@
-"""Wake-up of idle trainers on the machine that adds to the queue.
+"""Wake-up of trainers on the machine that adds to the queue or cancels a proposal.
 
-    process that makes proposals wait ── touches ──> ARCHIVE_HOME/queue.stamp <── looks at its time ── idle trainers
+    process that makes proposals wait ── touches ──> ARCHIVE_HOME/queue.stamp <───── looks at its time ── idle trainers
+    process that cancels one ─────────── touches ──> ARCHIVE_HOME/cancelled.stamp <─ looks at its time ── busy trainers
 
-An idle trainer asks the database rarely. The time of a file costs no transaction, so that trainers with the same home
-as a search begin within milliseconds. Without a common home, or on a file system without fine times, they find new
-proposals at their next look.
+A trainer asks the database rarely. The time of a file costs no transaction, so that trainers with the same home as a
+search begin, and end, within milliseconds. Without a common home, or on a file system without fine times, they find out
+at their next look.
 """
 
 from __future__ import annotations
@@ -14,25 +15,27 @@ from pathlib import Path
 
 from archive.settings import Settings
 
-FILE = "queue.stamp"
+QUEUE = "queue.stamp"
+CANCELLED = "cancelled.stamp"
 
 
-def ring(settings: Settings) -> None:
-    """Wake the idle trainers with this home; call it after the transaction that made proposals wait."""
-    path = settings.home / FILE
+def ring(settings: Settings, file: str = QUEUE) -> None:
+    """Wake the trainers with this home; call it after the transaction that they have to look at."""
+    path = settings.home / file
     with suppress(OSError):
         path.touch(mode=0o600)
 
 
-class QueueBell:
-    """Tells whether the queue has grown since the last call.
+class Bell:
+    """Tells whether there is something new since the last call.
 
     Args:
         settings: Settings of the archive.
+        file: What is new: `QUEUE` or `CANCELLED`.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self._path: Path = settings.home / FILE
+    def __init__(self, settings: Settings, file: str = QUEUE) -> None:
+        self._path: Path = settings.home / file
         self._seen = self._time()
 
     def rung(self) -> bool:

@@ -149,9 +149,9 @@ def test_a_report_is_as_long_as_what_is_new(archive, connection):
             sent.append(len(json.dumps(parameters)))
             return self.tx.run(statement, **parameters)
 
-    for count in (1000, 1001, 2000, 2001):
-        curve = {"loss": [0.5] * count, "accuracy": [0.25] * count}
-        report = Report(claim.id, claim.token, curve, LONG, begin=count - 1 if count % 2 else 0)
+    for length in (1000, 1001, 2000, 2001):
+        curve = {"loss": [0.5] * length, "accuracy": [0.25] * length}
+        report = Report(claim.id, claim.token, curve, LONG, begin=length - 1 if length % 2 else 0)
         assert connection.write(lambda tx, report=report: updates.settle_held(Spy(tx), [report]))
     assert sent[1] == sent[3] < sent[0] / 20
     assert archive.proposals.get(claim.id).curve["epoch"] == list(range(1, 2002))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from archive.errors import StoreUnavailableError
@@ -18,8 +20,8 @@ def keep(archive):
     """Makes keepers of short leases, and ends their threads."""
     keepers = []
 
-    def make(seconds=0.6):
-        keepers.append(LeaseKeeper(archive, "w", seconds, lambda: None))
+    def make(seconds=0.6, *look):
+        keepers.append(LeaseKeeper(archive, "w", seconds, lambda: None, *look))
         return keepers[-1]
 
     yield make
@@ -56,6 +58,34 @@ def test_a_lost_lease_is_lost_until_it_is_dropped(archive, keep):
     assert keeper.lost == {(lost.id, lost.token)}
     keeper.drop((lost.id, lost.token))
     assert keeper.lost == set()
+
+
+@pytest.mark.every_server
+def test_a_look_finds_a_cancellation_long_before_the_renewal(archive, keep, monkeypatch):
+    monkeypatch.setattr(lease_keeper, "LOOK_SHARE", math.inf)
+    propose(archive, cells(2))
+    lost, kept = claim(archive, 600.0), claim(archive, 600.0)
+    keeper = keep(600.0, 0.0)
+    keeper.hold((each.id, each.token) for each in (lost, kept))
+    settle, told = archive.proposals.settle, []
+    monkeypatch.setattr(archive.proposals, "settle", lambda notices: told.extend(notices) or settle(notices))
+    keeper.step()
+    assert told == [] and keeper.lost == set()
+    archive.proposals.cancel(lost.id)
+    keeper.step()
+    assert [notice.id for notice in told] == [lost.id] and keeper.lost == {(lost.id, lost.token)}
+    keeper.step()
+    assert len(told) == 1
+
+
+def test_a_look_that_is_wrong_costs_no_lease(archive, keep, monkeypatch):
+    propose(archive, cells(1))
+    one = claim(archive, 600.0)
+    keeper = keep(600.0, 0.0)
+    keeper.hold([(one.id, one.token)])
+    monkeypatch.setattr(archive.proposals, "held", lambda _: set())
+    keeper.step()
+    assert keeper.lost == set() and archive.proposals.get(one.id).lease_until > one.proposal.lease_until
 
 
 def test_a_lease_that_ended_during_its_renewal_is_not_lost(archive, keep, monkeypatch):

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from archive import settings
-from archive.queue.wake_up import QueueBell, ring
+from archive.queue.wake_up import Bell, ring
 from archive.trainer.daemon.client.queue_pace import QueuePace
 from tests.support.stores import cells, propose
 
@@ -29,7 +29,7 @@ def own(tmp_path):
 
 
 def test_pauses_double_up_to_the_longest_and_vary(clock, own):
-    pace, pauses = QueuePace(30.0, QueueBell(own)), []
+    pace, pauses = QueuePace(30.0, Bell(own)), []
     for _ in range(20):
         assert pace.due
         pace.found_nothing()
@@ -45,7 +45,7 @@ def test_pauses_double_up_to_the_longest_and_vary(clock, own):
 
 
 def test_a_grown_queue_is_looked_at_once(clock, own):
-    pace = QueuePace(HOUR, QueueBell(own))
+    pace = QueuePace(HOUR, Bell(own))
     pace.rest(HOUR)
     pace.found_nothing()
     clock[0] += 2 * HOUR
@@ -59,7 +59,7 @@ def test_a_grown_queue_is_looked_at_once(clock, own):
 
 
 def test_a_resting_trainer_is_not_woken(clock, own):
-    pace = QueuePace(HOUR, QueueBell(own))
+    pace = QueuePace(HOUR, Bell(own))
     pace.rest(60.0)
     ring(own)
     assert not pace.due
@@ -68,7 +68,7 @@ def test_a_resting_trainer_is_not_woken(clock, own):
 
 
 def test_whatever_waits_for_a_trainer_wakes_it(archive):
-    bell = QueueBell(archive.connection.settings)
+    bell = Bell(archive.connection.settings)
     propose(archive, cells(1))
     assert bell.rung()
     assert not bell.rung()

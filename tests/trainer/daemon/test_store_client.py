@@ -12,6 +12,7 @@ from archive.trainer.daemon.client import delivery, store_client, store_link
 from archive.trainer.daemon.client.store_client import StoreClient
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.result_spool import ResultSpool
+from tests.support import wait_until
 from tests.support.stores import cells, propose
 
 
@@ -92,6 +93,16 @@ def test_one_flush_delivers_all_notices(archive, own, monkeypatch):
     assert [len(told) for told in calls] == [4]
     assert states(archive) == [State.RUNNING, State.COMPLETE, State.FAILED, State.WAITING]
     assert archive.proposals.list("study")[0].curve["loss"] == [1.0]
+
+
+def test_a_cancellation_on_this_machine_is_noticed_at_once(archive, own):
+    propose(archive, cells(2))
+    a, _ = own.claim(2)
+    own.keeper.start()
+    archive.proposals.cancel(a.id)
+    lost = wait_until(own.flush)
+    own.keeper.close()
+    assert lost == [(a.id, a.token)]
 
 
 def test_reports_send_what_the_store_lacks(archive, own, outage, monkeypatch):

@@ -1,16 +1,21 @@
 """The lease keeper: renews the leases of a daemon in a thread of its own.
 
     main loop    claim ── parses data, searches for a parent, writes to disk ── report ── … ── result
-    keeper              └── renew ──────── renew ──────── renew ─────────────────────────────┘
+    keeper              └── renew ─ look ─ renew ─ look ─ renew ─────────────────────────────┘
 
 Whatever the main loop waits for, no lease ends meanwhile. A lease is renewed a third of its duration after its last
 renewal or report, and all due leases in one transaction. The keeper also records that the worker lives. Intervals vary
 at random, so that the trainers of a fleet that began together do not renew together.
+
+Between two renewals the keeper looks whether leases are still held: a cancelled trial must end within seconds. A look
+is a read of a tenth of a renewal's cost, and follows only where nothing else has confirmed the lease meanwhile. A lease
+that seems lost is renewed at once, and the answer to that decides.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import random
 import threading
 import time
@@ -29,6 +34,10 @@ log = logging.getLogger("archive.trainer")
 
 ALIVE_SECONDS = 60.0
 """Time between two records of a living worker."""
+LOOK_SECONDS = 5.0
+"""Time after which a lease is looked at that no renewal, report or look has confirmed."""
+LOOK_SHARE = 0.02
+"""Largest share of the time that looks take: while the store is slow, they are rare."""
 RETRY_SECONDS = 2.0
 """Pause after a call that failed."""
 JITTER = 0.1
@@ -42,12 +51,22 @@ class LeaseKeeper:
         worker: Id of the worker.
         lease_seconds: Duration of the leases.
         answered: Called after each answer of the store.
+        look_seconds: Time after which an unconfirmed lease is looked at; infinite for never.
     """
 
-    def __init__(self, archive: Archive, worker: str, lease_seconds: float, answered: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        archive: Archive,
+        worker: str,
+        lease_seconds: float,
+        answered: Callable[[], None],
+        look_seconds: float = math.inf,
+    ) -> None:
         self._archive, self._worker, self._lease_seconds, self._answered = archive, worker, lease_seconds, answered
+        self._look_seconds = look_seconds
         self._guard = threading.Lock()
         self._due: dict[Key, float] = {}
+        self._look_at: dict[Key, float] = {}
         self._lost: set[Key] = set()
         self._alive_at = time.monotonic() + _varied(ALIVE_SECONDS)
         self._changed, self._ended = threading.Event(), threading.Event()
@@ -56,18 +75,27 @@ class LeaseKeeper:
     def hold(self, keys: Iterable[Key]) -> None:
         """Keep these leases, which have just begun or have just been renewed."""
         with self._guard:
-            self._due.update((key, self._next()) for key in keys)
+            for key in keys:
+                self._confirm(key)
         self._changed.set()
 
     def renewed(self, keys: Iterable[Key]) -> None:
         """Put off the renewal of leases that a report has renewed, as far as they are still kept."""
         with self._guard:
-            self._due.update((key, self._next()) for key in keys if key in self._due)
+            for key in keys:
+                if key in self._due:
+                    self._confirm(key)
+
+    def hurry(self) -> None:
+        """Renew all leases now: one of them may have been lost."""
+        with self._guard:
+            self._due = dict.fromkeys(self._due, 0.0)
+        self._changed.set()
 
     def drop(self, key: Key) -> None:
         """Keep a lease no longer."""
         with self._guard:
-            self._due.pop(key, None)
+            self._forget(key)
             self._lost.discard(key)
 
     @property
@@ -80,7 +108,7 @@ class LeaseKeeper:
     def next_at(self) -> float:
         """Time of the next call, by `time.monotonic`."""
         with self._guard:
-            return min([self._alive_at, *self._due.values()])
+            return min([self._alive_at, *self._due.values(), *self._look_at.values()])
 
     def start(self) -> None:
         """Begin; a second call has no effect."""
@@ -96,12 +124,13 @@ class LeaseKeeper:
             self._thread.join(seconds)
 
     def step(self) -> None:
-        """Renew the leases that are due, and record that the worker lives if that is due.
+        """Look at leases, renew those that are due or seem lost, and record that the worker lives if that is due.
 
         Raises:
             StoreError: The store gives no answer; the leases stay due.
         """
         now = time.monotonic()
+        self._look(now)
         with self._guard:
             due = [key for key, moment in self._due.items() if moment <= now]
         if due:
@@ -114,6 +143,21 @@ class LeaseKeeper:
             self._answered()
             self._alive_at = time.monotonic() + _varied(ALIVE_SECONDS)
 
+    def _look(self, now: float) -> None:
+        """Make leases due that seem lost, of those that nothing has confirmed for a while."""
+        with self._guard:
+            doubtful = [key for key, moment in self._look_at.items() if moment <= now < self._due[key]]
+        if not doubtful:
+            return
+        held = self._archive.proposals.held(doubtful)
+        self._answered()
+        pause = max(self._look_seconds, (time.monotonic() - now) / LOOK_SHARE)
+        with self._guard:
+            for key in doubtful:
+                if key in self._due:
+                    self._look_at[key] = time.monotonic() + _varied(pause)
+                    self._due[key] = self._due[key] if key in held else 0.0
+
     def _process(self, answers: Iterable[tuple[Key, bool | ArchiveError]]) -> None:
         with self._guard:
             for key, answer in answers:
@@ -121,10 +165,10 @@ class LeaseKeeper:
                     continue  # It has ended meanwhile.
                 if isinstance(answer, ArchiveError):
                     log.warning("lease lost proposal=%s reason=%r", key[0], str(answer))
-                    del self._due[key]
+                    self._forget(key)
                     self._lost.add(key)
                 else:
-                    self._due[key] = self._next()
+                    self._confirm(key)
 
     def _run(self) -> None:
         while not self._ended.is_set():
@@ -141,8 +185,14 @@ class LeaseKeeper:
                 log.exception("leases not renewed")
                 self._ended.wait(_varied(RETRY_SECONDS, 0.5))
 
-    def _next(self) -> float:
-        return time.monotonic() + _varied(self._lease_seconds / 3)
+    def _confirm(self, key: Key) -> None:
+        now = time.monotonic()
+        self._due[key] = now + _varied(self._lease_seconds / 3)
+        self._look_at[key] = now + _varied(self._look_seconds)
+
+    def _forget(self, key: Key) -> None:
+        self._due.pop(key, None)
+        self._look_at.pop(key, None)
 
 
 def _varied(seconds: float, share: float = JITTER) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import time
 
-from archive.queue.wake_up import QueueBell
+from archive.queue.wake_up import Bell
 
 FIRST_PAUSE = 0.01
 """Half the pause after the queue was first found empty, in seconds."""
@@ -31,7 +31,7 @@ class QueuePace:
         next_at: Time of the next look, by `time.monotonic`.
     """
 
-    def __init__(self, longest_pause: float, bell: QueueBell) -> None:
+    def __init__(self, longest_pause: float, bell: Bell) -> None:
         self.next_at = 0.0
         self._longest_pause, self._bell = longest_pause, bell
         self._pause, self._rests_until = FIRST_PAUSE, 0.0

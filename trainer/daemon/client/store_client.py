@@ -14,6 +14,7 @@ wait for the end of their leases.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import platform
 import time
@@ -25,11 +26,11 @@ from archive.errors import ArchiveError, StoreError
 from archive.queue import workers
 from archive.queue.capabilities import Capabilities, ClaimFilter
 from archive.queue.updates import Notice
-from archive.queue.wake_up import QueueBell
+from archive.queue.wake_up import CANCELLED, Bell
 from archive.store.records import Claim
 from archive.trainer.daemon import events
 from archive.trainer.daemon.client.delivery import Delivery
-from archive.trainer.daemon.client.lease_keeper import Key, LeaseKeeper
+from archive.trainer.daemon.client.lease_keeper import LOOK_SECONDS, Key, LeaseKeeper
 from archive.trainer.daemon.client.queue_pace import QueuePace
 from archive.trainer.daemon.client.store_link import StoreLink
 from archive.trainer.daemon.options import TrainerOptions
@@ -45,7 +46,7 @@ BATCH = 128
 were a quarter faster, and 128 an eighth more."""
 ADOPT_SECONDS = 5.0
 """Age at which spooled results without an owner are adopted; those of a living daemon never are."""
-LOOK_SECONDS = 7.5
+ADOPTION_PAUSE = 7.5
 """Time between two looks for them."""
 REST_SECONDS = 0.25
 """Pause after a trial failed through no fault of its own; each further failure doubles it, up to `LONGEST_REST`."""
@@ -72,8 +73,11 @@ class StoreClient:
         self._archive, self._worker, self._options = archive, worker, options
         self._spool, self._adopt_at = spool, 0.0
         self._link = StoreLink(emit)
-        self._pace = QueuePace(options.longest_pause, QueueBell(archive.connection.settings))
-        self.keeper = LeaseKeeper(archive, worker, options.lease, self._link.answered)
+        self._pace = QueuePace(options.longest_pause, Bell(archive.connection.settings))
+        self._cancellation = Bell(archive.connection.settings, CANCELLED)
+        # All clients of an embedded archive share its home: a cancellation rings.
+        pause = math.inf if archive.connection.settings.embedded else LOOK_SECONDS
+        self.keeper = LeaseKeeper(archive, worker, options.lease, self._link.answered, pause)
         self._delivery = Delivery(archive, worker, spool, self._link, self.keeper, emit)
         self._empty_since: float | None = None
         self._unanswered: str | None = None
@@ -213,6 +217,8 @@ class StoreClient:
 
     def flush(self) -> list[Key]:
         """Deliver all pending notices, and return the claims that have lost their lease."""
+        if self._cancellation.rung():
+            self.keeper.hurry()
         return self._delivery.flush()
 
     def drop(self, key: Key) -> None:
@@ -227,5 +233,5 @@ class StoreClient:
         """Adopt every now and then the spooled results of dead daemons."""
         now = time.monotonic()
         if now >= self._adopt_at and not self.unreachable:
-            self._adopt_at = now + LOOK_SECONDS
+            self._adopt_at = now + ADOPTION_PAUSE
             self._spool.adopt(ADOPT_SECONDS)
