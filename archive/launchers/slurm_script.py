@@ -4,12 +4,17 @@ r"""The script of a fleet for sbatch.
     --requeue              a job whose node fails, or that is preempted, starts again on another node
     --open-mode=append     the log of the first run is kept
 
+The trainer gets the time until that signal as `--max-time`, so that it claims nothing that cannot finish or come to a
+checkpoint. Without a limit in the request, the job asks Slurm for its own end: that of the partition.
+
 With `requeue_at_limit` the shell stays: it turns the signal before the limit into SIGTERM for the trainer, waits for
-it, and requeues its own job. scancel signals every process of a job, hence the trainer, too.
+it, and requeues its own job, also where the trainer has ended by itself shortly before. scancel signals every process
+of a job, hence the trainer, too.
 """
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from collections.abc import Iterator
@@ -24,12 +29,24 @@ from archive.trainer.storage.history_gc import trainer_logs
 _REQUEUE = """\
 trainer=$!
 trap 'limit=reached; kill -TERM "$trainer"' USR1
-trap : TERM
+trap 'stopped=yes' TERM
 while kill -0 "$trainer" 2>/dev/null; do wait "$trainer"; done
 wait "$trainer"
 code=$?
+if [ -z "${stopped:-}" ] && [ "${left:-0}" -gt 0 ] && [ "$SECONDS" -ge "$late" ]; then
+  case $code in 0|3) limit=reached ;; esac
+fi
 if [ "${limit:-}" = reached ]; then scontrol requeue "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}"; fi
 exit $code"""
+
+# A trainer stops claiming a tenth of its time before it must hand back, at the earliest
+# (`archive.trainer.daemon.limits.time_limit`). From then on it ends as soon as it has nothing to do.
+_MAX_TIME = """\
+left=$(({left}))
+if [ "$left" -gt {grace} ]; then set -- --max-time "${{left}}s"; else left=0; fi
+late=$((SECONDS + left * 9 / 10 - {grace}))"""
+_OWN_END = '$(date -d "$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%e)" +%s 2>/dev/null) - $(date +%s)'
+"""Seconds until the job's limit, negative where it has none: %e is then no date."""
 
 
 @dataclass
@@ -48,7 +65,10 @@ class SlurmRequest:
     memory: int | None = launch_option("Memory of each trainer.", "size", shown="the partition's")
     time: float | None = launch_option("Time limit of each job.", "duration", shown="the partition's")
     warning: float = launch_option(
-        "Time before the limit at which a trainer is told to return its proposals.", "duration", 180.0, "3min"
+        "Time before the limit at which a trainer must return its proposals; it stops claiming earlier.",
+        "duration",
+        180.0,
+        "3min",
     )
     requeue_at_limit: bool = launch_option(
         "At the time limit, requeue the job, so that the fleet goes on until no work is left.", "truth", False
@@ -74,10 +94,15 @@ def script(fleet: TrainerFleet, request: SlurmRequest, count: int) -> str:
         count: Number of jobs.
     """
     command = shlex.join(fleet.command(request.python or sys.executable))
+    if limited := not any(each.split("=")[0] == "--max-time" for each in fleet.arguments):
+        command += ' "$@"'
     lines = ["#!/bin/bash", *(f"#SBATCH {option}" for option in _options(fleet, request, count)), *exports(fleet)]
     if request.cpus and "--threads" not in fleet.arguments:
         lines.append(f"export OMP_NUM_THREADS={max(1, request.cpus // fleet.slots)}")
     lines += request.setup
+    if limited:
+        limit = f"{60 * _minutes(request.time)} - SECONDS" if request.time else _OWN_END
+        lines.append(_MAX_TIME.format(left=f"{limit} - {request.warning:.0f}", grace=math.ceil(fleet.grace_seconds)))
     lines += [f"{command} &", _REQUEUE] if request.requeue_at_limit else [f"exec {command}"]
     return "\n".join([*lines, ""])
 
@@ -102,8 +127,13 @@ def _options(fleet: TrainerFleet, request: SlurmRequest, count: int) -> Iterator
     if request.memory:
         yield f"--mem={-(-request.memory // 2**20)}M"
     if request.time:
-        yield f"--time={max(1, -int(-request.time // 60))}"
+        yield f"--time={_minutes(request.time)}"
     yield from request.sbatch
+
+
+def _minutes(seconds: float) -> int:
+    """Return a time limit in whole minutes, as Slurm counts it."""
+    return max(1, -int(-seconds // 60))
 
 
 def _quoted(value: str) -> str:

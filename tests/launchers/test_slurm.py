@@ -37,9 +37,12 @@ def test_a_script_asks_for_what_was_given(settings):
     } <= set(options)  # fmt: skip
     # The options end at the first command: sbatch reads none after it.
     assert lines[1 : len(options) + 1] == [f"#SBATCH {option}" for option in options]
-    assert lines[-4:] == [
+    assert lines[-7:] == [
         "export OMP_NUM_THREADS=4", "module load cuda", "ulimit -n 4096",
-        "exec /opt/env/bin/python -P -m archive.cli.main trainer --study 'it'\"'\"'s' --slots 2",
+        "left=$((28800 - SECONDS - 180))",
+        'if [ "$left" -gt 8 ]; then set -- --max-time "${left}s"; else left=0; fi',
+        "late=$((SECONDS + left * 9 / 10 - 8))",
+        "exec /opt/env/bin/python -P -m archive.cli.main trainer --study 'it'\"'\"'s' --slots 2 \"$@\"",
     ]  # fmt: skip
 
 
@@ -73,6 +76,42 @@ def test_a_script_finds_the_archive_by_files_of_the_fleet(settings, tmp_path):
     assert not {"ARCHIVE_PASSWORD", "ARCHIVE_DATABASE"} & set(variables)
     records.remove(own)
     assert not own.folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "end", "seconds"),
+    [
+        ({"time": 7200.0}, "", 7020),
+        ({"time": 7200.0, "warning": 3600.0}, "", 3600),
+        ({"time": 90.0}, "", None),
+        ({}, "$(date -d '1 hour' +%FT%T)", 3420),
+        ({}, "N/A", None),
+        ({}, None, None),
+    ],
+)
+def test_a_trainer_gets_the_time_of_its_job(settings, tmp_path, monkeypatch, options, end, seconds):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    if end is not None:
+        (folder / "squeue").write_text(f'#!/bin/sh\n[ "$2" = --jobs=7 ] && echo "{end}"\n')
+        (folder / "squeue").chmod(0o755)
+    monkeypatch.setattr(TrainerFleet, "command", lambda fleet, python="": ["echo", "trainer"])
+    script = registry.create("slurm", options, settings).preview(fleet(settings), 1)
+    caller = {"PATH": f"{folder}:/usr/bin:/bin", "SLURM_JOB_ID": "7"}
+    if end is None:
+        script = script.replace("squeue", "no-squeue")
+    done = subprocess.run(["bash"], input=script, capture_output=True, text=True, env=caller, check=True)
+    first, *limit = done.stdout.split()
+    assert first == "trainer" and len(limit) == (2 if seconds else 0)
+    if seconds:
+        # A loaded machine needs a moment to get here.
+        assert limit[0] == "--max-time" and seconds - 30 <= int(limit[1].removesuffix("s")) <= seconds
+
+
+def test_a_users_own_time_for_the_trainers_is_kept(settings):
+    own = fleet(settings, arguments=("--max-time", "1h"))
+    script = registry.create("slurm", {"time": 7200.0}, settings).preview(own, 1)
+    assert script.count("--max-time") == 1 and '"$@"' not in script
 
 
 @pytest.mark.parametrize("requeued", [True, False])
