@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from archive import gc_pause
 from archive.dashboard.feeds.base import Feed
 from archive.dashboard.feeds.studies import StudiesFeed
 from archive.dashboard.feeds.study import StudyFeed
@@ -244,6 +245,7 @@ class News:
         silent = asked is not None and time.monotonic() - asked > SILENT
         return feed.trouble or ("The archive does not answer. Trying again." if silent else None)
 
+    @gc_pause.paused()
     def _look(self, feed: Feed) -> None:
         """Read a feed, whose `reading` the caller holds."""
         begin, failed = time.monotonic(), True

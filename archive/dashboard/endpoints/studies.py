@@ -70,19 +70,23 @@ def _points(request: Request) -> Response:
 
 
 def _table_of(feed: StudyFeed, version: str) -> bytes:
-    entries, rows = feed.since(0), feed.rows.values()
-    head = {"version": version, ABOUT: entries[ABOUT], RUNS: entries[RUNS], "states": STATES}
-    columns = dict(zip(FIELDS, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(FIELDS, ())
-    agents = sorted({name for name in columns["agent"] if name is not None})
-    places: dict[str | None, int] = {name: at for at, name in enumerate(agents)}
+    rows, places = list(feed.rows.values()), {name: at for at, name in enumerate(FIELDS)}
+
+    def column(name: str) -> list[Any]:
+        at = places[name]
+        return [row[at] for row in rows]
+
+    of_agents = column("agent")
+    agents = sorted({name for name in of_agents if name is not None})
+    numbers = {name: at for at, name in enumerate(agents)} | {None: 0}
     states = {name: at for at, name in enumerate(STATES)}
     return table(
-        {**head, "agents": agents},
+        {"version": version, ABOUT: feed.entry(ABOUT), RUNS: feed.entry(RUNS), "states": STATES, "agents": agents},
         {
-            "number": ("u4", columns["number"]),
-            "state": ("u1", [states[name] for name in columns["state"]]),
-            "agent": ("u4", [places.get(name, 0) for name in columns["agent"]]),
-            **{name: (kind, np.array(columns[name], dtype=np.float64)) for name, kind in NUMBERS.items()},
+            "number": ("u4", column("number")),
+            "state": ("u1", [states[name] for name in column("state")]),
+            "agent": ("u4", [numbers[name] for name in of_agents]),
+            **{name: (kind, np.array(column(name), dtype=np.float64)) for name, kind in NUMBERS.items()},
         },
     )
 
@@ -189,7 +193,7 @@ def _lineage(request: Request) -> Response:
     key = request.query_params.get("network")
     if key is None:
         with news_of(request).study(name) as feed:
-            best = feed.since(0)[ABOUT]["best"]
+            best = feed.entry(ABOUT)["best"]
         if best is None:
             return json_response({"key": None, "steps": [], "networks": []})
         key = str(best["architecture"])

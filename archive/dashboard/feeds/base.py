@@ -101,6 +101,10 @@ class Feed(ABC):
             changed.append((key, value))
         return dict(reversed(changed))
 
+    def entry(self, key: Hashable) -> Any:
+        """Return the current value of an entry that the feed has."""
+        return self._entries[key][1]
+
     def restart(self, version: int) -> None:
         """Forget all entries: browsers load everything again."""
         self.memo.clear()
