@@ -54,20 +54,38 @@ def store(ctx: click.Context, table: Path | None, architectures: int | None, as_
 
 
 @click.command(short_help="Measure the page with many evaluations.")
-@click.option("--evaluations", type=Count(100), default=100_000, help="Number of evaluations of the study.")
+@click.option(
+    "--evaluations",
+    type=Count(100),
+    show_default="100000; with --browsers, 4000 of each search",
+    help="Number of evaluations of the study.",
+)
+@click.option(
+    "--browsers",
+    type=Count(1),
+    help="Measure instead what N clients of the live page cost a search, in turns with the same search alone.",
+)
+@click.option("--workers", type=Count(1), default=8, help="With --browsers: number of trainers of the search.")
+@click.option("--turns", type=Count(2), default=8, help="With --browsers: number of searches, half of them alone.")
 @json_option
-def dashboard(evaluations: int, as_json: bool) -> None:
+def dashboard(evaluations: int | None, browsers: int | None, workers: int, turns: int, as_json: bool) -> None:
     """Measure the page over a study with many evaluations: requests, views in a browser, live results.
 
     Runs on a separate embedded server. The browser is Chromium, driven by Playwright; without them, only requests are
-    measured.
+    measured. The clients of --browsers make the requests of an open page, and draw nothing.
     """
     from archive.cli.dashboard import check_installed
 
     check_installed()
-    from archive.dashboard.benchmarks.page import measure
+    if browsers is not None:
+        from archive.dashboard.benchmarks.searches import EVALUATIONS, measure
 
-    _print({"dashboard": measure(evaluations)}, as_json)
+        figures = measure(browsers, workers, turns, evaluations or EVALUATIONS, print_message)
+    else:
+        from archive.dashboard.benchmarks import page
+
+        figures = page.measure(evaluations or page.EVALUATIONS)
+    _print({"dashboard": figures}, as_json)
 
 
 @click.command(short_help="Measure life cycles a second beside Optuna's storages.")

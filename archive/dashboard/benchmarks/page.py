@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,7 +35,7 @@ from archive.store.records import Result, Study
 EVALUATIONS = 100_000
 BATCH = 1000
 STUDY = "many"
-LIVE = 30
+LIVE = 60
 """Number of results that are added while a page is open, one a second."""
 CHROMIUM = ("/usr/lib/chromium/chromium", "/usr/bin/chromium", "/usr/bin/google-chrome")
 VIEWS = {
@@ -95,6 +96,21 @@ def fill(archive: Archive, count: int, study: str = STUDY) -> None:
         archive.proposals.create(study, agent, suggestions, outcomes=outcomes, unique=False)
 
 
+@contextmanager
+def serving(archive: Archive) -> Iterator[DashboardServer]:
+    """Serve the page in a thread of this process, during a block."""
+    server = DashboardServer(archive, port=0)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield server
+    finally:
+        server.stop()
+        thread.join()
+
+
 def _result(value: float, rng: np.random.Generator) -> Result:
     params = float(np.exp(rng.uniform(math.log(1e4), math.log(2e6))))
     costs = {"params": params, "flops": 90 * params, "latency_ms": float(rng.uniform(1, 20))}
@@ -108,19 +124,11 @@ def _measure(own: settings.Settings, count: int) -> Iterator[Figure]:
         begin = time.perf_counter()
         fill(archive, count)
         yield Figure(f"{count:,} evaluations stored", time.perf_counter() - begin, "s")
-        server = DashboardServer(archive, port=0)
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        try:
+        with serving(archive) as server:
             yield from _requests(server)
             yield from _looks(server, archive)
             if chromium := _chromium():
                 yield from _browser(server, archive, chromium)
-        finally:
-            server.stop()
-            thread.join()
 
 
 def _requests(server: DashboardServer) -> Iterator[Figure]:
