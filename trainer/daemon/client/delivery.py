@@ -114,8 +114,8 @@ class Delivery:
         """Return a report without the entries of its curve that the store has."""
         if not isinstance(notice, Report) or not notice.curve:
             return notice
-        count, names = self._stored.get(_key(notice), (0, None))
-        return replace(notice, begin=count if names == notice.curve.keys() else 0)
+        count, names = self._stored.get(_key(notice), (0, frozenset()))
+        return replace(notice, begin=count if names == frozenset(notice.curve) else 0)
 
     def _write_heartbeat(self) -> bool:
         """Record that this worker lives, and return whether the server accepted the write."""
