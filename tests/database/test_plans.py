@@ -17,11 +17,10 @@ from archive.store import (
     evaluations,
     lineage,
     result_columns,
-    retention,
     snapshots,
-    studies,
-    study_deletion,
 )
+from archive.store.studies import deletion, studies
+from archive.store.weights import retention
 from tests.support.stores import cells, propose
 
 pytestmark = pytest.mark.dialect
@@ -57,8 +56,8 @@ STATEMENTS = {
     "imported results": evaluations.IMPORT,
     "results of a study": result_columns._query(["value", "space"]),
     "snapshot of a study": snapshots.SNAPSHOT,
-    "delete proposals of a study": study_deletion.BATCH_OF_PROPOSALS,
-    "delete a study": study_deletion.LAST,
+    "delete proposals of a study": deletion.BATCH_OF_PROPOSALS,
+    "delete a study": deletion.LAST,
     "stored distances": distances.PRESENT,
     "new distances": distances.CREATE,
     "changed distances": distances.UPDATE,
