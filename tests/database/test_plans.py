@@ -9,7 +9,7 @@ import pytest
 
 from archive.database import statements
 from archive.exchange import statements as load_statements
-from archive.queue import admission, claims, completion, depth, leases, successive_halving, workers
+from archive.queue import admission, claims, completion, depth, leases, successive_halving, updates, workers
 from archive.store import (
     architectures,
     costs,
@@ -46,7 +46,8 @@ STATEMENTS = {
     "delete weights": retention.FORGET,
     "lock proposals": leases.LOCK,
     "change proposals": leases.APPLY,
-    "renew leases": leases.RENEW,
+    "renew leases": updates._renewal(()),
+    "renew leases and extend curves": updates._renewal(("curve_accuracy",)),
     "ends of claims": leases.END_CLAIMS,
     "results": completion.COMPLETE,
     "known networks": architectures.KNOWN,
