@@ -81,7 +81,7 @@ class History:
 
     Attributes:
         observations: Finished evaluations, with those of warm-start sources of the same task, protocol and space. A
-            repeated evaluation of an architecture is one more observation.
+            repeated evaluation of an architecture is one more observation; a copy of a known result is none.
         pending: Proposals without a result yet.
         failed: Architectures with a failed evaluation: excluded from learning and from further proposals.
         sources: All other warm-start sources; agents without transfer ignore them.

@@ -36,7 +36,7 @@ from archive.spaces.base import Space
 
 if TYPE_CHECKING:
     from archive.api import Archive
-    from archive.store.records import Study
+    from archive.store.records import Evaluation, Study
 
 TRANSFORM = "compress-below-median"
 
@@ -121,20 +121,25 @@ def of_study(archive: Archive, study: Study) -> Recommendations | None:
         The networks that the study has a whole, finite result of; None where its results have no noise, or its space
         is not known here: their values then are the best estimates.
     """
-    own, _ = split(archive.studies.history(study.name), study)
-    whole = [seen for seen in own if not seen.partial and math.isfinite(seen.score)]
-    known = {seen.id for seen in whole}
-    # The copy of a result carries no further information.
-    observations = [observation(seen, seen.score) for seen in whole if seen.answered_from not in known]
+    evaluations = archive.studies.history(study.name)
+    own, _ = split(evaluations, study)
+    observations = [observation(seen, seen.score) for seen in own if _is_whole(seen)]
     if not is_noisy(observations):
         return None
     try:
         space = recorded.of_record(study.space, study.space_config, archive.connection.settings.home)
     except ArchiveError:
         return None
-    own_keys = {seen.architecture.functional_key for seen in whole if seen.study == study.name}
+    # Of the evaluations, not of the observations: a copy of a source's result is the study's own result.
+    own_keys = {
+        seen.architecture.functional_key for seen in evaluations if seen.study == study.name and _is_whole(seen)
+    }
     recommended = recommend(space, observations, own_keys)
     return recommended if recommended.ranked else None
+
+
+def _is_whole(seen: Evaluation) -> bool:
+    return not seen.partial and math.isfinite(seen.score)
 
 
 def _fit(

@@ -4,6 +4,10 @@
 
 An evaluation of the same task, protocol and space is an observation, in whichever study it was made. All others belong
 to source studies: their scores have another unit, and their networks do not answer the study's question.
+
+A reused result (`archive.queue.reuse`) is a copy of another evaluation. Beside that one it carries no information, and
+as a replicate without any difference it would make the noise look smaller than it is. Of the evaluations of one task,
+every result therefore enters once.
 """
 
 from __future__ import annotations
@@ -22,17 +26,32 @@ def split(evaluations: Sequence[Evaluation], study: Study) -> tuple[list[Evaluat
     """Return the evaluations that are a study's observations, and its source studies by name.
 
     Observations from other studies come first, as the older ones; the study's own keep their order. Partial trainings
-    are left out of source studies.
+    are left out of source studies. Copies are left out beside the evaluation that they repeat, so that a source study
+    may be without observations.
     """
     own: list[Evaluation] = []
-    others: dict[str, list[Evaluation]] = {}
+    others: dict[tuple[str, str, str], list[Evaluation]] = {}
     for seen in evaluations:
         if same_task(study, seen.task, seen.protocol, seen.architecture.space):
             own.append(seen)
         elif not seen.partial:
-            others.setdefault(str(seen.study), []).append(seen)
+            others.setdefault((seen.task, seen.protocol, seen.architecture.space), []).append(seen)
     own.sort(key=lambda seen: seen.study == study.name)
-    return own, tuple(_source(name, others[name]) for name in sorted(others))
+    sources = [source for together in others.values() for source in _sources(together)]
+    return without_copies(own), tuple(sorted(sources, key=lambda source: source.study))
+
+
+def without_copies(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+    """Return evaluations without the copies of others among them; of several copies of one, the first is kept."""
+    seen_results = {seen.id for seen in evaluations if seen.answered_from is None}
+    kept: list[Evaluation] = []
+    for seen in evaluations:
+        if seen.answered_from is not None:
+            if seen.answered_from in seen_results:
+                continue
+            seen_results.add(seen.answered_from)
+        kept.append(seen)
+    return kept
 
 
 def observation(seen: Evaluation, score: float) -> Observation:
@@ -59,6 +78,11 @@ def too_little(*sources: SourceStudy) -> str | None:
     return None if max(scores) > min(scores) else "all values are equal"
 
 
-def _source(study: str, evaluations: Sequence[Evaluation]) -> SourceStudy:
-    first, observations = evaluations[0], tuple(observation(seen, seen.score) for seen in evaluations)
-    return SourceStudy(study, first.task, first.protocol, first.architecture.space, observations)
+def _sources(evaluations: Sequence[Evaluation]) -> list[SourceStudy]:
+    """Return the source studies of one task, protocol and space."""
+    of_study: dict[str, list[Observation]] = {str(seen.study): [] for seen in evaluations}
+    for seen in without_copies(evaluations):
+        of_study[str(seen.study)].append(observation(seen, seen.score))
+    first = evaluations[0]
+    where = (first.task, first.protocol, first.architecture.space)
+    return [SourceStudy(name, *where, tuple(observations)) for name, observations in of_study.items()]

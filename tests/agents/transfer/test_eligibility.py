@@ -81,6 +81,24 @@ def test_what_other_studies_found_comes_before_what_a_study_did(archive, study, 
     assert recheck(archive, "warm").differing == ()
 
 
+def test_a_copied_result_is_learnt_from_once(archive, study, searched):
+    searched(study("first"), 4)
+    # The same random networks: all but the last are answered by the first study.
+    for name in ("copies", "more"):
+        searched(study(name), 5)
+    assert [seen.answered_from is None for seen in archive.studies.evaluations("more")] == [False] * 5
+    for source in ("first", "more"):
+        archive.studies.warm_start("copies", [source])
+        seen = history_of(archive, archive.studies.get("copies")).observations
+        assert [one.id for one in seen] == [*(f"first#{at:05d}" for at in range(4)), "copies#00004"]
+    warm = open_study(archive, study("warm", "u"), sources=["first", "copies", "more"])
+    taught = {source.study: len(source.observations) for source in history_of(archive, warm).sources}
+    assert taught == {"copies": 1, "first": 4, "more": 0}
+    searched(study("copies"), 8, sources=["first"])
+    assert len(history_of(archive, archive.studies.get("copies")).observations) == 8
+    assert recheck(archive, "copies").differing == ()
+
+
 def test_a_warm_start_is_recorded_and_replayed(archive, study, searched):
     searched(study("source", "u"), 12)
     searched(study("equal", "v"), 6, value=lambda cell: 1.0)
