@@ -13,11 +13,12 @@ from archive.cli.bench.running import bench_settings, finish, table_problem
 from archive.cli.names import AGENT
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_line, print_table
-from archive.errors import SearchError
+from archive.errors import SearchError, UsageError
 
 if TYPE_CHECKING:
     from archive.agents.benchmarks.search.plan import StudyJob
-    from archive.agents.benchmarks.transfer import Row, TransferPlan
+    from archive.agents.benchmarks.transfer.plan import TransferPlan
+    from archive.agents.benchmarks.transfer.rows import Row
     from archive.api import Archive
     from archive.settings import Settings
 
@@ -32,8 +33,26 @@ if TYPE_CHECKING:
     show_default="all scenarios",
     help="Scenario: what the source studies hold. May be repeated.",
 )
-@click.option("--seeds", type=Count(1), default=20, help="Number of studies for each scenario.")
-@click.option("--budget", type=Count(1), default=60, help="Maximum number of evaluations of a study.")
+@click.option(
+    "--matrix",
+    "whole_matrix",
+    is_flag=True,
+    help="Every ordered pair of tasks that share a space instead: 50 and 200 evaluations of the source, its values "
+    "reversed and shuffled, without noise and with it.",
+)
+@click.option("--quick", is_flag=True, help="A part of the matrix: two tasks, no noise, two seeds.")
+@click.option(
+    "--seeds",
+    type=Count(1),
+    show_default="20; of --matrix 5, of --quick 2",
+    help="Number of studies for each scenario.",
+)
+@click.option(
+    "--budget",
+    type=Count(1),
+    show_default="60; of --matrix 40, of --quick 20",
+    help="Maximum number of evaluations of a study.",
+)
 @click.option(
     "--shrink",
     type=Count(1),
@@ -48,8 +67,10 @@ def transfer(
     ctx: click.Context,
     agent: str,
     scenarios: tuple[str, ...],
-    seeds: int,
-    budget: int,
+    whole_matrix: bool,
+    quick: bool,
+    seeds: int | None,
+    budget: int | None,
     shrink: int,
     run_name: str,
     processes: int | None,
@@ -60,17 +81,25 @@ def transfer(
     Scenarios: searched (CIFAR-10, 200 evaluations), sampled (CIFAR-10, 50 random cells), other-space (NAS-Bench-101,
     1,000 random cells), both of these; misleading ones: reversed, shuffled, unrelated. Every source and every search is
     a study, in the same archive as those of bench search. The same command again continues an interrupted run.
+
+    --matrix measures whether a warm start ever hurts: "worst beside cold" is the largest excess of the mean regret over
+    that of cold starts after ten queries or more, and "errors" the largest in standard errors.
     """
     from archive.agents.benchmarks.search.contestants import contestant
-    from archive.agents.benchmarks.transfer import COLD, SCENARIOS, TransferPlan, alter, rows
+    from archive.agents.benchmarks.transfer.matrix import matrix
+    from archive.agents.benchmarks.transfer.plan import TransferPlan, alter
+    from archive.agents.benchmarks.transfer.rows import rows
+    from archive.agents.benchmarks.transfer.scenarios import scenarios as named
     from archive.api import connect
 
+    _check(scenarios, whole_matrix, quick)
+    defaults = (2, 20) if quick else (5, 40) if whole_matrix else (20, 60)
     plan = TransferPlan(
         contestant=contestant(agent),
         problem=cache(table_problem),
-        scenarios=list(dict.fromkeys(scenarios)) or list(SCENARIOS),
-        seeds=seeds,
-        budget=budget,
+        scenarios=matrix(quick) if whole_matrix else named(scenarios),
+        seeds=seeds or defaults[0],
+        budget=budget or defaults[1],
         run=f"{run_name}-transfer" + (f"-{shrink}" if shrink > 1 else ""),
         shrink=shrink,
     )
@@ -78,12 +107,16 @@ def transfer(
     with connect(settings) as archive:
         _search(archive, settings, plan.sources(), most, "sources")
         alter(archive, plan)
-        # Seed by seed: an interrupted run has compared all scenarios on the seeds that it has finished.
-        of_scenarios = [plan.targets(scenario) for scenario in (COLD, *plan.scenarios)]
-        targets = [job for of_seed in zip(*of_scenarios, strict=True) for job in of_seed]
-        _search(archive, settings, targets, most, "searches")
+        _search(archive, settings, plan.targets(), most, "searches")
         results = rows(archive, plan)
     _show(plan, results, as_json)
+
+
+def _check(scenarios: Sequence[str], whole_matrix: bool, quick: bool) -> None:
+    if quick and not whole_matrix:
+        raise UsageError("--quick is a part of the matrix: write --matrix --quick")
+    if scenarios and whole_matrix:
+        raise UsageError(f"--matrix has scenarios of its own, got --scenario {scenarios[0]}")
 
 
 def _search(archive: Archive, settings: Settings, jobs: Sequence[StudyJob], processes: int, what: str) -> None:
@@ -106,16 +139,22 @@ def _show(plan: TransferPlan, results: Sequence[Row], as_json: bool) -> None:
         print_json({**numbers, "scenarios": [row.as_dict() for row in results]})
         return
     queries = list(results[0].regret)
-    columns = ["start", "seeds", "queries to best", "slowest", *map(str, queries), "worst beside cold", "coupling"]
+    columns = ["task", "start", "seeds", "queries to best", "slowest", *map(str, queries)]
     table = [
         [
-            *(row.scenario, row.seeds, row.to_best, row.slowest),
-            *(f"{row.regret[at]:.2f}" for at in queries),
-            f"{row.excess:.2f}",
+            *(row.target, row.scenario, row.seeds, row.to_best, row.slowest),
+            *(f"{row.regret[at]:.{_decimals(row)}f}" for at in queries),
+            f"{row.excess:.{_decimals(row)}f}",
+            None if row.errors is None else f"{row.errors:.1f}",
             row.coupling,
         ]
         for row in results
     ]
-    title = f"nb201-cifar100 by {plan.contestant.name}: regret (accuracy points) after queries, at most {plan.budget}"
-    print_table(columns, table, title=title)
+    title = f"warm starts of {plan.contestant.name}: regret after queries, at most {plan.budget}"
+    print_table([*columns, "worst beside cold", "errors", "coupling"], table, title=title)
     print_line()
+
+
+def _decimals(row: Row) -> int:
+    # A structural similarity is at most 1; accuracies are in points.
+    return 2 if row.regret[min(row.regret)] >= 1.0 else 4

@@ -210,21 +210,25 @@ class ScenarioItem(JsonObject):
     """How searches went that started warm from one kind of source.
 
     Attributes:
+        target: Task of the searches.
         scenario: The kind of source; `cold` for none.
         seeds: Number of searches.
         to_best: Median number of queries until the best network was found.
         slowest: The largest such number.
         regret: Mean regret by number of queries.
-        excess: Largest regret beyond that of cold starts.
+        excess: Largest mean regret beyond that of cold starts, after ten queries or more.
+        errors: Largest such excess in standard errors; null for one seed.
         coupling: How far the agent took the task to follow the source.
     """
 
+    target: str
     scenario: str
     seeds: int
     to_best: float | None
     slowest: float | None
     regret: dict[str, float]
     excess: float
+    errors: float | None
     coupling: float | None
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 
 from archive import agents
-from archive.agents.benchmarks import transfer
 from archive.agents.benchmarks.search import contestants, plan
 from archive.agents.benchmarks.search.run import search as run_job
+from archive.agents.benchmarks.transfer.matrix import matrix
+from archive.agents.benchmarks.transfer.plan import TransferPlan, alter
+from archive.agents.benchmarks.transfer.rows import excess_of, rows
+from archive.agents.benchmarks.transfer.scenarios import scenarios
 from archive.agents.loop import history_of, run
 from archive.agents.replay import recheck
 from archive.agents.searcher import Searcher
@@ -174,28 +176,53 @@ def test_the_benchmark_writes_sources_and_compares_with_cold_starts(archive, spa
             *(task, task, f"{task}/1", space.name, space.config, "value", "maximise", best, 30, 1.0, "points"), answer
         )
 
-    whole = transfer.TransferPlan(
-        contestants.contestant("portfolio"), problem, ["sampled", "reversed"], seeds=2, budget=10, run="r", shrink=10
-    )
+    chosen = scenarios(["sampled", "reversed"])
+    whole = TransferPlan(contestants.contestant("portfolio"), problem, chosen, seeds=2, budget=10, run="r", shrink=10)
     jobs = whole.sources()
     assert [job.budget for job in jobs] == [5, 20, 5, 20]
     for _ in range(2):
         for job in jobs:
             run_job(archive, job, space)
-        transfer.alter(archive, whole)
+        alter(archive, whole)
     for altered, plain, how in whole.alterations():
         assert how == "reversed"
         pairs = zip(*(archive.studies.evaluations(job.study.name) for job in (altered, plain)), strict=True)
         assert all(one.value == -two.value and one.architecture == two.architecture for one, two in pairs)
-    targets = [whole.targets(scenario) for scenario in (transfer.COLD, *whole.scenarios)]
-    for job in itertools.chain(*targets):
+    targets = whole.targets()
+    assert [(job.seed, job.warm) for job in targets[:3]] == [(0, ""), (0, "sampled"), (0, "reversed")]
+    for job in targets:
         run_job(archive, job, space)
         assert archive.studies.sources(job.study.name) == list(job.sources)
-    cold, *warm = transfer.rows(archive, whole)
-    assert (cold.scenario, cold.coupling, cold.excess) == ("cold", None, 0.0)
-    assert [(row.scenario, row.seeds) for row in warm] == [("sampled", 2), ("reversed", 2)]
-    assert recheck(archive, targets[2][0].study.name).differing == ()
+    cold, *warm = rows(archive, whole)
+    assert (cold.scenario, cold.coupling, cold.excess, cold.errors) == ("cold", None, 0.0, 0.0)
+    assert [(row.target, row.scenario, row.seeds) for row in warm] == [
+        ("nb201-cifar100", "sampled", 2), ("nb201-cifar100", "reversed", 2)
+    ]  # fmt: skip
+    assert recheck(archive, targets[2].study.name).differing == ()
     with pytest.raises(UnknownNameError, match="scenario"):
-        transfer.TransferPlan(contestants.contestant("portfolio"), problem, ["sample"], 1, 10, "r")
+        scenarios(["sample"])
     with pytest.raises(UsageError, match="'random'"):
-        transfer.TransferPlan(contestants.contestant("random"), problem, ["sampled"], 1, 10, "r")
+        TransferPlan(contestants.contestant("random"), problem, chosen, 1, 10, "r")
+
+
+def test_the_matrix_has_every_ordered_pair_of_tasks_with_good_and_misleading_sources():
+    whole = matrix()
+    assert len({(one.target, one.name) for one in whole}) == len(whole) == 2 * 2 * 6 * 4
+    assert {one.recipes[0].altered for one in whole} == {"", "reversed", "shuffled"}
+    (noisy,) = [one for one in whole if one.name == "transnas-scene~0.003-50" and "object" in one.target]
+    assert (noisy.target, noisy.recipes[0].task) == ("transnas-object~0.003", "transnas-scene~0.003")
+
+    def problem(task):
+        return plan.Problem(*(task, task, "p", "nasbench201", {}, "value", "maximise", 1.0, 30, 1.0, "points"), answer)
+
+    jobs = TransferPlan(contestants.contestant("portfolio"), problem, whole, 1, 10, "r")
+    names = [job.study.name for job in (*jobs.sources(), *jobs.targets(), *(one for one, _, _ in jobs.alterations()))]
+    assert len(set(names)) == len(names) == 12 * 2 + 12 + 96 + 12 * 2
+
+
+def test_the_excess_of_warm_starts_is_that_of_pairs():
+    late = np.array([[9.0] * 9 + [1.0, 3.0], [9.0] * 9 + [3.0, 1.0], [9.0] * 9 + [2.0, 2.0]])
+    assert excess_of(late) == (2.0, pytest.approx(2.0 * 3**0.5))
+    assert excess_of(-late) == (0.0, 0.0)
+    assert excess_of(late[:1]) == (3.0, None)
+    assert excess_of(late[:, :9]) == (0.0, None)

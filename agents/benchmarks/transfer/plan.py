@@ -1,0 +1,126 @@
+"""Plan of a comparison of warm starts: source studies, their altered copies, and the studies that start from them.
+
+Sources and targets are studies of an archive: after an interruption, the same run continues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from archive import agents
+from archive.agents.base import Suggestion
+from archive.agents.benchmarks.search.contestants import Contestant, contestant
+from archive.agents.benchmarks.search.plan import STARTER, Problem, StudyJob
+from archive.agents.benchmarks.search.run import opened, register
+from archive.agents.benchmarks.transfer.scenarios import Recipe, Scenario
+from archive.errors import UsageError
+from archive.store.records import Result
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+
+
+@dataclass(frozen=True)
+class TransferPlan:
+    """A whole comparison of warm starts.
+
+    Attributes:
+        contestant: The agent of the targets and of searched sources.
+        problem: Returns the problem of a task, by its name.
+        scenarios: The scenarios.
+        seeds: Number of repetitions, with the seeds 0, 1, …, each with separate sources.
+        budget: Most evaluations of a target; it ends with the best network of the table.
+        run: Name of the run.
+        shrink: Divisor of the budgets of sources, for a quick run.
+
+    Raises:
+        UsageError: The agent is a team, or does not learn from other tasks.
+    """
+
+    contestant: Contestant
+    problem: Callable[[str], Problem]
+    scenarios: Sequence[Scenario]
+    seeds: int
+    budget: int
+    run: str
+    shrink: int = 1
+
+    def __post_init__(self) -> None:
+        """Check the agent."""
+        space = self.problem(self.scenarios[0].target).search_space()
+        if self.contestant.is_team or not all(agent.transfers for agent in self.contestant.agents(space)):
+            raise UsageError(f"a warm start needs one agent that learns from other tasks, got {self.contestant.name!r}")
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks of the targets, each once."""
+        return list(dict.fromkeys(scenario.target for scenario in self.scenarios))
+
+    def sources(self) -> list[StudyJob]:
+        """Return the source studies with unaltered values, each once."""
+        recipes = {replace(recipe, altered=""): None for scenario in self.scenarios for recipe in scenario.recipes}
+        return [self._source(recipe, seed) for seed in range(self.seeds) for recipe in recipes]
+
+    def alterations(self) -> Iterator[tuple[StudyJob, StudyJob, str]]:
+        """Yield each source study with altered values once, the study that it repeats, and the alteration."""
+        recipes = {recipe: None for scenario in self.scenarios for recipe in scenario.recipes if recipe.altered}
+        for seed in range(self.seeds):
+            for recipe in recipes:
+                yield self._source(recipe, seed), self._source(replace(recipe, altered=""), seed), recipe.altered
+
+    def cold(self, task: str) -> list[StudyJob]:
+        """Return the studies of a task without sources, by seed."""
+        return [self._target(task, seed) for seed in range(self.seeds)]
+
+    def warm(self, scenario: Scenario) -> list[StudyJob]:
+        """Return the studies of a scenario, by seed."""
+        return [
+            replace(
+                self._target(scenario.target, seed),
+                warm=scenario.name,
+                sources=tuple(self._source(recipe, seed).study.name for recipe in scenario.recipes),
+            )
+            for seed in range(self.seeds)
+        ]
+
+    def targets(self) -> list[StudyJob]:
+        """Return all studies of the targets seed by seed: an interrupted run has compared all on the same seeds."""
+        columns = [*map(self.cold, self.tasks), *map(self.warm, self.scenarios)]
+        return [job for of_seed in zip(*columns, strict=True) for job in of_seed]
+
+    def _target(self, task: str, seed: int) -> StudyJob:
+        problem = self.problem(task)
+        return StudyJob(self.contestant, problem, seed, self.budget, 1, 0, self.run, until_best=True)
+
+    def _source(self, recipe: Recipe, seed: int) -> StudyJob:
+        problem = self.problem(recipe.task)
+        if recipe.altered:
+            task = f"{problem.task}-{recipe.altered}"
+            problem = replace(problem, task=task, label=f"{problem.label}-{recipe.altered}")
+        budget = max(recipe.budget // self.shrink, 1)
+        searcher = contestant(recipe.searcher) if recipe.searcher else self.contestant
+        starts = budget if recipe.searcher == STARTER else 0
+        # Another seed than the target's, so that source and target have different initial networks. Sources of one
+        # agent and task that differ in size are different studies.
+        return StudyJob(searcher, problem, 1000 + seed, budget, 1, starts, f"{self.run}/source-{budget}")
+
+
+def alter(archive: Archive, plan: TransferPlan) -> None:
+    """Store the sources with altered values, except for existing ones."""
+    for job, plain, how in plan.alterations():
+        study = opened(archive, job)
+        if archive.studies.snapshot(study.name).proposals:
+            continue
+        seen = archive.studies.evaluations(plain.study.name)
+        values = np.array([one.value for one in seen])
+        values = -values if how == "reversed" else np.random.default_rng(job.seed).permutation(values)
+        suggestions = [Suggestion(one.architecture) for one in seen]
+        results = [Result(float(value), {job.problem.objective: float(value)}) for value in values]
+        agent = agents.get(STARTER, job.problem.search_space())
+        archive.proposals.create(
+            study.name, register(archive, agent), suggestions, outcomes=results, after=0, unique=False
+        )

@@ -1,0 +1,135 @@
+"""Rows of a comparison of warm starts: regret of each scenario beside that of the same agent's cold starts.
+
+| symbol | meaning                                                                                     |
+|--------|---------------------------------------------------------------------------------------------|
+| w, c   | regret of a warm and of the cold start of one seed after some number of queries             |
+| excess | mean over the seeds of w - c, the largest of all numbers of queries from `FROM` on          |
+| errors | the same in standard errors of that mean                                                    |
+
+The standard error is that of the differences, pair by pair: a warm and a cold start of one seed have the same draws.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.agents.benchmarks.search.plan import StudyJob
+from archive.agents.benchmarks.search.regret import first_best, regrets, traces
+from archive.agents.benchmarks.transfer.plan import TransferPlan
+from archive.agents.transfer.report import contributed
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+
+Floats = NDArray[np.float64]
+
+COLD = "cold"
+"""Name of the searches without sources."""
+
+QUERIES = (1, 3, 10, 20, 40)
+"""Numbers of queries after which regret is reported."""
+
+FROM = 10
+"""Fewest queries at which warm starts are compared with cold ones."""
+
+
+class Row(NamedTuple):
+    """Result of the target studies of a scenario.
+
+    Attributes:
+        target: Task of the studies.
+        scenario: Name of the scenario, or `cold`.
+        seeds: Number of target studies.
+        to_best: Median number of queries until the best network; None where half of them never found it.
+        slowest: The largest number of queries until the best network; None where a study never found it.
+        regret: Mean regret after some numbers of queries, by number.
+        excess: The largest amount by which the mean regret is above the cold one's, after `FROM` queries or more.
+        errors: The largest such amount in standard errors; None for a single seed.
+        coupling: Mean of the last estimates of the correlation with the sources; None without sources.
+    """
+
+    target: str
+    scenario: str
+    seeds: int
+    to_best: float | None
+    slowest: int | None
+    regret: Mapping[int, float]
+    excess: float
+    errors: float | None
+    coupling: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {**self._asdict(), "regret": {str(at): value for at, value in self.regret.items()}}
+
+
+def rows(archive: Archive, plan: TransferPlan) -> list[Row]:
+    """Return a row for the cold starts of each target, then one a scenario; those without evaluations are left out."""
+    results = []
+    for task in plan.tasks:
+        cold = _curves(archive, plan.cold(task))
+        results.append(_row(archive, plan, (task, COLD, ()), cold, cold))
+        for scenario in plan.scenarios:
+            if scenario.target == task and (curves := _curves(archive, jobs := plan.warm(scenario))):
+                results.append(_row(archive, plan, (task, scenario.name, jobs), curves, cold))
+    return results
+
+
+def excess_of(differences: Floats) -> tuple[float, float | None]:
+    """Return the largest mean of (n, budget) differences from `FROM` on, at least 0, by itself and in its errors."""
+    late = differences[:, FROM - 1 :]
+    if not late.size:
+        return 0.0, None
+    means, n = late.mean(axis=0), len(late)
+    if n == 1:
+        return float(means.max(initial=0.0)), None
+    errors = late.std(axis=0, ddof=1) / math.sqrt(n)
+    # Where all seeds agree, their difference is 0 but for rounding.
+    ratios = np.divide(means, errors, out=np.zeros_like(means), where=errors > 0.0)
+    return float(means.max(initial=0.0)), float(ratios.max(initial=0.0))
+
+
+def _curves(archive: Archive, jobs: Sequence[StudyJob]) -> dict[int, Floats]:
+    """Return the regret of each study with evaluations, (budget,), by seed."""
+    return {
+        job.seed: regrets(job, trace.values, trace.keys)
+        for job, trace in zip(jobs, traces(archive, jobs), strict=True)
+        if trace.values
+    }
+
+
+def _row(
+    archive: Archive,
+    plan: TransferPlan,
+    of: tuple[str, str, Sequence[StudyJob]],
+    curves: Mapping[int, Floats],
+    cold: Mapping[int, Floats],
+) -> Row:
+    target, scenario, jobs = of
+    to_best = [first_best(curve) or math.inf for curve in curves.values()]
+    median, slowest = statistics.median(to_best), max(to_best)
+    mean = np.mean(list(curves.values()), axis=0)
+    excess, errors = excess_of(np.array([curves[seed] - cold[seed] for seed in curves if seed in cold]))
+    return Row(
+        target=target,
+        scenario=scenario,
+        seeds=len(curves),
+        to_best=median if math.isfinite(median) else None,
+        slowest=int(slowest) if math.isfinite(slowest) else None,
+        regret={at: float(mean[at - 1]) for at in QUERIES if at <= plan.budget},
+        excess=excess,
+        errors=errors,
+        coupling=_coupling(archive, jobs),
+    )
+
+
+def _coupling(archive: Archive, jobs: Sequence[StudyJob]) -> float | None:
+    rows = (row for job in jobs for row in contributed(archive, job.study.name))
+    estimates = [row.coupling for row in rows if row.coupling is not None]
+    return float(np.mean(estimates)) if estimates else None
