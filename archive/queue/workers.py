@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 WorkerState = Literal["working", "idle", "resting", "stale", "left"]
 
 STALE_SECONDS = 150.0
-"""Time without a heartbeat after which a worker counts as stale; a healthy one sends one every minute."""
+"""Time without a heartbeat after which a worker counts as stale; a healthy one sends one every 90 s."""
 RECENT_SECONDS = 86_400.0
 """Time without a heartbeat after which a worker is not listed by default."""
 

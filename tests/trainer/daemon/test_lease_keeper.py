@@ -124,6 +124,7 @@ def test_an_outage_leaves_leases_due(archive, keep, monkeypatch):
 
 
 def test_an_idle_worker_is_recorded_as_alive(archive, keep, monkeypatch):
+    assert lease_keeper.ALIVE_SECONDS + 30.0 < workers.STALE_SECONDS
     monkeypatch.setattr(lease_keeper, "ALIVE_SECONDS", 0.0)
     keep().step()
     (worker,) = workers.statuses(archive.connection)

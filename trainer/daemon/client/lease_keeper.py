@@ -32,8 +32,8 @@ Key = tuple[str, str]
 """Id and token of a claim."""
 log = logging.getLogger("archive.trainer")
 
-ALIVE_SECONDS = 60.0
-"""Time between two records of a living worker."""
+ALIVE_SECONDS = 90.0
+"""Time between two records of a living worker, well within `archive.queue.workers.STALE_SECONDS`."""
 LOOK_SECONDS = 5.0
 """Time after which a lease is looked at that no renewal, report or look has confirmed."""
 LOOK_SHARE = 0.02
