@@ -9,7 +9,7 @@ import pytest
 
 from archive.database import statements
 from archive.exchange import statements as load_statements
-from archive.queue import admission, claims, completion, depth, leases, successive_halving, updates, workers
+from archive.queue import admission, claims, completion, depth, leases, lookups, successive_halving, updates, workers
 from archive.store import (
     architectures,
     costs,
@@ -49,6 +49,7 @@ STATEMENTS = {
     "renew leases": updates._renewal(()),
     "renew leases and extend curves": updates._renewal(("curve_accuracy",)),
     "ends of claims": leases.END_CLAIMS,
+    "leases that are held": lookups.HELD,
     "results": completion.COMPLETE,
     "known networks": architectures.KNOWN,
     "operations": architectures.MORPH,

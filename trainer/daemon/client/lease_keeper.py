@@ -8,8 +8,8 @@ renewal or report, and all due leases in one transaction. The keeper also record
 at random, so that the trainers of a fleet that began together do not renew together.
 
 Between two renewals the keeper looks whether leases are still held: a cancelled trial must end within seconds. A look
-is a read of a tenth of a renewal's cost, and follows only where nothing else has confirmed the lease meanwhile. A lease
-that seems lost is renewed at once, and the answer to that decides.
+is a read, which costs the server half of a renewal, and follows only where nothing else has confirmed the lease
+meanwhile. A lease that seems lost is renewed at once, and the answer to that decides.
 """
 
 from __future__ import annotations
