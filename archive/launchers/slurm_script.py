@@ -46,7 +46,7 @@ left=$(({left}))
 if [ "$left" -gt {grace} ]; then set -- --max-time "${{left}}s"; else left=0; fi
 late=$((SECONDS + left * 9 / 10 - {grace}))"""
 _OWN_END = '$(date -d "$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%e)" +%s 2>/dev/null) - $(date +%s)'
-"""Seconds until the job's limit, negative where it has none: %e is then no date."""
+"""Seconds until the end that Slurm has set for the job: a year without a limit, negative where there is no squeue."""
 
 
 @dataclass

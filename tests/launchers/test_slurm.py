@@ -136,6 +136,28 @@ def test_a_job_requeues_itself_at_its_limit_only(settings, tmp_path, monkeypatch
         assert (tmp_path / "asked").read_text() == "requeue 7_3\n" and (tmp_path / "diary").read_text() == "returned\n"
 
 
+@pytest.mark.parametrize(
+    ("trainer", "passed", "requeued"),
+    [
+        ("exit 0", 7011, True),
+        ("exit 3", 7011, True),
+        ("exit 1", 7011, False),
+        ("exit 0", 3600, False),
+        ("kill -TERM $PPID; exit 0", 7011, False),
+    ],
+)
+def test_a_trainer_that_ends_just_before_the_limit_comes_back(
+    settings, tmp_path, monkeypatch, trainer, passed, requeued
+):
+    """Not after an end for want of work, an error, or SIGTERM, which scancel sends to the shell, too."""
+    monkeypatch.setattr(TrainerFleet, "command", lambda fleet, python="": ["bash", "-c", trainer])
+    options = {"time": 7200.0, "requeue_at_limit": True, "setup": (f"SECONDS={passed}", 'scontrol() { echo "$@"; }')}
+    script = registry.create("slurm", options, settings).preview(fleet(settings), 1)
+    job = {"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "3", "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(["bash"], input=script, capture_output=True, text=True, env=job, timeout=30)
+    assert done.stdout == ("requeue 7_3\n" if requeued else "")
+
+
 def test_a_machine_without_slurm_is_named(settings, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     launcher = registry.create("slurm", {}, settings)
