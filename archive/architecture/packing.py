@@ -16,14 +16,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archive.architecture.compact import restored
-from archive.architecture.graph import Architecture, Layer
+from archive.architecture.graph import Architecture, Edge, Layer
 from archive.cache import Arrays
+
+BLOCK = 4096
+"""Architectures built at a time by an iteration."""
 
 
 def pack(architectures: Sequence[Architecture]) -> Arrays:
@@ -48,16 +51,65 @@ def unpack(space: str, arrays: Mapping[str, NDArray[Any]]) -> tuple[Architecture
 
     They are not validated again, which would take a hundred times as long as the rest.
     """
-    alphabet = [Layer(*letter) for letter in json.loads(arrays["alphabet"].tobytes())]
-    edges = list(map(tuple, arrays["edges"].tolist()))
-    columns = zip(
-        _cut([alphabet[letter] for letter in arrays["layers"].tolist()], arrays["layers.starts"]),
-        _cut(edges, arrays["edges.starts"]),
-        texts(arrays["keys"]),
-        texts(arrays["functional_keys"]),
-        strict=True,
-    )
-    return tuple([restored(space, *values) for values in columns])
+    return PackedArchitectures(space, arrays)[:]
+
+
+@final
+class PackedArchitectures(Sequence[Architecture]):
+    """The architectures of the arrays of `pack`, each built when it is read and not kept: a tenth of their memory.
+
+    Args:
+        space: Name of their vocabulary.
+        arrays: The arrays.
+    """
+
+    def __init__(self, space: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Read the alphabet; nothing else is read until it is needed."""
+        self._space, self._arrays = space, arrays
+        self._alphabet = [Layer(*letter) for letter in json.loads(arrays["alphabet"].tobytes())]
+        # Networks have few distinct edges: as one object each, those of 400,000 networks take no memory.
+        self._edges: dict[Edge, Edge] = {}
+
+    def __len__(self) -> int:
+        """Count the architectures."""
+        return len(self._arrays["keys"])
+
+    @overload
+    def __getitem__(self, at: int) -> Architecture: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Architecture, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> Architecture | tuple[Architecture, ...]:
+        """Build one architecture, or several."""
+        chosen = range(len(self))[at]
+        if isinstance(chosen, int):
+            return self._between(chosen, chosen + 1)[0]
+        if chosen.step != 1 or not chosen:
+            return tuple([self[each] for each in chosen])
+        return self._between(chosen.start, chosen.stop)
+
+    def __iter__(self) -> Iterator[Architecture]:
+        """Build the architectures in blocks, which is faster than one by one."""
+        for begin in range(0, len(self), BLOCK):
+            yield from self._between(begin, min(begin + BLOCK, len(self)))
+
+    def _between(self, begin: int, end: int) -> tuple[Architecture, ...]:
+        layers, layer_starts = self._part("layers", begin, end)
+        edges, edge_starts = self._part("edges", begin, end)
+        columns = zip(
+            _cut([self._alphabet[letter] for letter in layers.tolist()], layer_starts),
+            _cut([self._edges.setdefault(edge, edge) for edge in map(tuple, edges.tolist())], edge_starts),
+            texts(self._arrays["keys"][begin:end]),
+            texts(self._arrays["functional_keys"][begin:end]),
+            strict=True,
+        )
+        return tuple([restored(self._space, *values) for values in columns])
+
+    def _part(self, name: str, begin: int, end: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the entries of some networks, and where those of each begin."""
+        starts = self._arrays[f"{name}.starts"][begin : end + 1]
+        return self._arrays[name][starts[0] : starts[-1]], starts - starts[0]
 
 
 def texts(names: NDArray[Any]) -> list[str]:

@@ -22,7 +22,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -40,6 +40,9 @@ from archive.spaces.tables.parser import parsed
 
 Floats = NDArray[np.float64]
 Number = TypeVar("Number", np.float64, np.int64)
+
+MOST_KEPT = 100_000
+"""Most architectures of a table that are kept in memory: those of NAS-Bench-101 would take 0.3 GB."""
 
 COST = re.compile(r"train_(seconds|time)")
 """Beginning of the name of the column of training seconds: `train_seconds_200ep`, `train_time_108ep_s`."""
@@ -107,12 +110,14 @@ class Table:
         self._unusable: dict[str, str] = about["unusable"]
 
     @cached_property
-    def architectures(self) -> tuple[Architecture, ...]:
+    def architectures(self) -> Sequence[Architecture]:
         """One architecture per class, in the order of their first rows.
 
-        It is the member with the fewest layers and edges, hence without dead edges if the table has such a member.
+        It is the member with the fewest layers and edges, hence without dead edges if the table has such a member. Of
+        more than `MOST_KEPT`, each is built when it is read.
         """
-        return packing.unpack(self.space, self._content)
+        packed = packing.PackedArchitectures(self.space, self._content)
+        return packed[:] if len(packed) <= MOST_KEPT else packed
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Table:

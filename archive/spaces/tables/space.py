@@ -82,7 +82,7 @@ class TableSpace(Space):
 
     def sample(self, rng: np.random.Generator) -> Architecture:
         """Return a member drawn uniformly."""
-        return self.table.architectures[rng.integers(len(self.table))]
+        return self.table.architectures[int(rng.integers(len(self.table)))]
 
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
         """Return a mutation of the space with a child in the table.
