@@ -140,11 +140,13 @@ def _show(plan: TransferPlan, results: Sequence[Row], as_json: bool) -> None:
         return
     queries = list(results[0].regret)
     columns = ["task", "start", "seeds", "queries to best", "slowest", *map(str, queries)]
+    # Regret of an accuracy is in points; a structural similarity is at most 1.
+    decimals = {row.target: 2 if plan.problem(row.target).points > 1.0 else 4 for row in results}
     table = [
         [
             *(row.target, row.scenario, row.seeds, row.to_best, row.slowest),
-            *(f"{row.regret[at]:.{_decimals(row)}f}" for at in queries),
-            f"{row.excess:.{_decimals(row)}f}",
+            *(f"{row.regret[at]:.{decimals[row.target]}f}" for at in queries),
+            f"{row.excess:.{decimals[row.target]}f}",
             None if row.errors is None else f"{row.errors:.1f}",
             row.coupling,
         ]
@@ -153,8 +155,3 @@ def _show(plan: TransferPlan, results: Sequence[Row], as_json: bool) -> None:
     title = f"warm starts of {plan.contestant.name}: regret after queries, at most {plan.budget}"
     print_table([*columns, "worst beside cold", "errors", "coupling"], table, title=title)
     print_line()
-
-
-def _decimals(row: Row) -> int:
-    # A structural similarity is at most 1; accuracies are in points.
-    return 2 if row.regret[min(row.regret)] >= 1.0 else 4
