@@ -17,6 +17,7 @@ from archive.agents.distance_sync import DistanceSync
 from archive.agents.searcher import Searcher
 from archive.errors import SearchError
 from archive.kernels.stored import worth_keeping
+from archive.known_costs import NO_COSTS, KnownCosts
 from archive.store.records import State
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def run(
     agent: Agent,
     *,
     version: str,
+    costs: KnownCosts = NO_COSTS,
     batch: int = 1,
     retrain: bool = False,
     pause: float = PAUSE,
@@ -52,6 +54,7 @@ def run(
         study: The study, already in the archive.
         agent: The agent that proposes.
         version: Version of the software, recorded with the agent.
+        costs: Known costs of the study's networks.
         batch: Number of open proposals to maintain.
         retrain: Also train networks for which the archive has a result of the study's protocol, see
             `archive.queue.reuse`.
@@ -66,7 +69,7 @@ def run(
         SearchError: Proposals keep failing; the message gives the last reason.
     """
     agent_id = archive.proposals.register_agent(agent.kind, agent.config, version)
-    distance_sync, searcher = DistanceSync(archive, agent.grams), Searcher(archive)
+    distance_sync, searcher = DistanceSync(archive, agent.grams), Searcher(archive, costs)
     read, measured = archive.studies.follow(study.name), 0
     # Counts at which the agent last had no proposal: it may have one again after they change.
     exhausted: tuple[int, int] | None = None

@@ -1,7 +1,7 @@
 """The provenance of a proposal: the inputs of the call, sufficient to replay it.
 
-    history_of(archive, study) -> history, basis               basis stored with the proposal
-    StudyReplay(archive, study).history(basis) -> history      the same history, at any later time (`agents.replay`)
+    history_of(archive, study, costs) -> history, basis            basis stored with the proposal
+    StudyReplay(archive, study, costs).history(basis) -> history   the same history, at any later time (`agents.replay`)
 
 A basis names evaluations and proposals by their numbers in each study, with consecutive ones as a range:
 
@@ -29,12 +29,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from archive import gc_pause, known_costs
+from archive import gc_pause
 from archive.agents import rung_scores
 from archive.agents.base import History, Observation, Pending, Suggestion
 from archive.agents.objectives.goals import Goals
 from archive.agents.transfer.source_tasks import observation, split
 from archive.architecture.graph import Architecture
+from archive.known_costs import NO_COSTS, KnownCosts
 from archive.store.records import Evaluation, Proposal, State
 
 if TYPE_CHECKING:
@@ -48,8 +49,14 @@ STREAMS = 2**31
 
 
 @gc_pause.paused()
-def history_of(archive: Archive, study: Study) -> tuple[History, Basis]:
-    """Read an agent's history: evaluations of the study and of its sources, pending and failed proposals."""
+def history_of(archive: Archive, study: Study, costs: KnownCosts = NO_COSTS) -> tuple[History, Basis]:
+    """Read an agent's history: evaluations of the study and of its sources, pending and failed proposals.
+
+    Args:
+        archive: The archive of the study.
+        study: The study.
+        costs: Known costs of its networks.
+    """
     # Proposals first: one completed in between is then read twice, which is harmless, and never missed.
     open_ = archive.proposals.pending(study.name)
     failed = archive.proposals.list(study.name, [State.FAILED])
@@ -60,7 +67,7 @@ def history_of(archive: Archive, study: Study) -> tuple[History, Basis]:
     failed = [proposal for proposal in failed if proposal.id not in done]
     own, sources = split(evaluations, study)
     history = History(
-        observations=observations_of(own, study.objective, goals := goals_of(archive, study)),
+        observations=observations_of(own, study.objective, goals := goals_of(study, costs)),
         sources=sources,
         pending=tuple(Pending(architecture, proposal.hyperparameters) for proposal, architecture in pending),
         failed=networks_of(archive, failed),
@@ -107,11 +114,9 @@ def observations_of(
     return tuple(replace(one, further=goals.further_scores(each)) for one, each in zip(seen, evaluations, strict=True))
 
 
-def goals_of(archive: Archive, study: Study) -> Goals | None:
+def goals_of(study: Study, costs: KnownCosts) -> Goals | None:
     """Return the goals of a study; None for a study with one objective."""
-    if not study.further:
-        return None
-    return Goals(study.objectives, known_costs.of_study(study, archive.connection.settings.home))
+    return Goals(study.objectives, costs) if study.further else None
 
 
 def ranges(numbers: Iterable[int]) -> str:

@@ -1,6 +1,6 @@
 """Replay: call agents again with the recorded inputs and compare their proposals.
 
-    recheck(archive, "study").differing      # () where all proposals are reproduced
+    recheck(archive, "study", costs).differing      # () where all proposals are reproduced
 
 A proposal is a pure function of the history, the agent's settings and a seed, all of which are recorded
 (`archive.agents.provenance`), also where other searches and trainers ran at the same time. Another release, or the
@@ -31,6 +31,7 @@ from archive.agents.rung_scores import as_of
 from archive.agents.transfer.source_tasks import split
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
+from archive.known_costs import NO_COSTS, KnownCosts
 from archive.spaces import recorded
 from archive.store.properties import from_json
 from archive.store.records import Evaluation, Proposal
@@ -56,18 +57,19 @@ class ReplayReport:
     unexplained: tuple[str, ...]
 
 
-def recheck(archive: Archive, study: str) -> ReplayReport:
+def recheck(archive: Archive, study: str, costs: KnownCosts = NO_COSTS) -> ReplayReport:
     """Replay every call that made a proposal of a study, and compare.
 
     Args:
         archive: The archive of the study.
         study: Its name.
+        costs: Known costs of its networks, those of the search.
 
     Raises:
         UnknownNameError: There is no such study, or one of its agents is not installed here.
         UsageError: An evaluation or proposal that a basis names is missing.
     """
-    replay = StudyReplay(archive, study)
+    replay = StudyReplay(archive, study, costs)
     same: list[str] = []
     differing: list[str] = []
     unexplained: list[str] = []
@@ -96,11 +98,12 @@ class StudyReplay:
     Args:
         archive: The archive of the study.
         study: Its name.
+        costs: Known costs of its networks.
     """
 
-    def __init__(self, archive: Archive, study: str) -> None:
+    def __init__(self, archive: Archive, study: str, costs: KnownCosts = NO_COSTS) -> None:
         """Read the proposals."""
-        self._archive = archive
+        self._archive, self._costs = archive, costs
         self.study = archive.studies.get(study)
         home = archive.connection.settings.home
         self.space = recorded.of_record(self.study.space, self.study.space_config, home)
@@ -170,7 +173,7 @@ class StudyReplay:
 
     @cached_property
     def _goals(self) -> Goals | None:
-        return goals_of(self._archive, self.study)
+        return goals_of(self.study, self._costs)
 
     @cached_property
     def _evaluations(self) -> Sequence[Evaluation]:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, final
 from archive.agents import provenance
 from archive.agents.base import Agent
 from archive.agents.objectives import support
+from archive.known_costs import NO_COSTS, KnownCosts
 
 if TYPE_CHECKING:
     from archive.agents.base import History, Suggestion
@@ -62,15 +63,16 @@ class Searcher:
 
     Args:
         archive: The archive of the study.
+        costs: Known costs of its networks.
 
     Attributes:
         stream: Random stream, see `archive.agents.provenance.generator`.
         spare: Spare suggestions that the next call requests.
     """
 
-    def __init__(self, archive: Archive) -> None:
+    def __init__(self, archive: Archive, costs: KnownCosts = NO_COSTS) -> None:
         """Start as a search that is alone."""
-        self._archive = archive
+        self._archive, self._costs = archive, costs
         self.stream, self.spare = 0, 0
         self._quiet = 0
 
@@ -98,7 +100,7 @@ class Searcher:
             UsageError: The study has several objectives, and the agent searches for one.
         """
         support.check(agent, study)
-        history, basis = provenance.history_of(self._archive, study)
+        history, basis = provenance.history_of(self._archive, study, self._costs)
         if distance_sync is not None and agent.grams:
             # Agents that compare networks also need the distances of other studies' networks.
             distance_sync.keep({seen.architecture.key: seen.architecture for seen in history.usable})

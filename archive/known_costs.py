@@ -1,9 +1,13 @@
-"""Known costs: quantities of a network that need no training, such as parameters, or a latency from a table."""
+"""Known costs: quantities of a network that need no training, such as parameters, or a latency from a table.
+
+The caller of a search passes them, since tables are read and networks are built in a layer beside the agents: the
+command line those of the study's task (`archive.trainer.tasks.known_costs`), a user of ask and tell any functions.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,14 +17,8 @@ if TYPE_CHECKING:
 KnownCost = Callable[[Sequence[Any]], "NDArray[np.float64]"]
 """Function of m networks that returns their costs, (m,) float64, NaN where a network has none."""
 
+KnownCosts = Mapping[str, KnownCost]
+"""Known costs of the networks of a study, by the name that the results have."""
 
-def of_study(study: Any, home: Any) -> Mapping[str, KnownCost]:
-    """Return the known costs of the networks of a study, by name; empty for a task that no trainer here knows.
-
-    Args:
-        study: The study (`archive.store.records.Study`).
-        home: Folder of the archive, whose record of files says which files of users may be read.
-    """
-    # The trainer, which builds networks and reads tables, is a layer above this one.
-    costs: Mapping[str, KnownCost] = import_module("archive.trainer.tasks.known_costs").of_study(study, home)
-    return costs
+NO_COSTS: KnownCosts = MappingProxyType({})
+"""No known cost: every quantity is learnt from results."""

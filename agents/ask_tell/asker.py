@@ -22,6 +22,7 @@ from archive.agents.ask_tell.types import Batch, LeasedProposal
 from archive.agents.base import Agent, check_count
 from archive.agents.searcher import ProposeOutcome, Searcher
 from archive.errors import UsageError
+from archive.known_costs import NO_COSTS, KnownCosts
 from archive.store.records import State
 
 if TYPE_CHECKING:
@@ -39,13 +40,14 @@ class Asker:
         archive: The archive of the study.
         study: Name of the study.
         space: Space of the study.
+        costs: Known costs of its networks.
     """
 
-    def __init__(self, archive: Archive, study: str, space: Space) -> None:
+    def __init__(self, archive: Archive, study: str, space: Space, costs: KnownCosts = NO_COSTS) -> None:
         """Register as a worker."""
         self._archive, self._study, self._space = archive, study, space
         self._worker = f"{platform.node()}-{os.getpid()}-{secrets.token_hex(3)}"
-        self._searcher = Searcher(archive)
+        self._searcher = Searcher(archive, costs)
         self._agents: dict[str, Agent] = {}
         # Two locks: a proposal may take long, and claiming waiting proposals does not depend on it.
         self._making, self._proposing = Lock(), Lock()

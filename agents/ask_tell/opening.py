@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from archive.errors import StudyConflictError, UsageError
+from archive.known_costs import NO_COSTS, KnownCosts
 from archive.store.objective_names import parse
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def study(
     budget: int | None = None,
     seed: int | None = None,
     warm_start: Sequence[str] | Literal["all"] = (),
+    costs: KnownCosts = NO_COSTS,
 ) -> AskTellStudy:
     """Open a study to ask, tell and enqueue, for a training loop of the caller.
 
@@ -44,6 +46,9 @@ def study(
         budget: Most evaluations [no limit].
         seed: Seed of the agents [0].
         warm_start: Studies to start warm from, or `"all"` eligible ones: see `archive.agents.transfer.eligibility`.
+        costs: Costs that need no training, by the name of the objective, as functions of several networks. They are
+            computed for every candidate; without them, each objective is learnt from what is told. They are not stored.
+            Those of a task of the trainers are `archive.trainer.tasks.known_costs.of_task(task, protocol)`.
 
     Raises:
         StudyConflictError: It exists with other values than those given.
@@ -75,7 +80,7 @@ def study(
     changes: dict[str, Any] = {"task": task, "protocol": protocol, **_objectives(objective, direction)}
     requested = replace(stored, **{field: value for field, value in changes.items() if value is not None})
     open_study(archive, requested, budget=budget, seed=seed, sources=warm_start)
-    return AskTellStudy(archive, name, own)
+    return AskTellStudy(archive, name, own, costs)
 
 
 def _objectives(objective: str | Sequence[str] | None, direction: Direction | None) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from archive.agents.ask_tell.types import (
 from archive.agents.base import Agent
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
+from archive.known_costs import NO_COSTS, KnownCosts
 from archive.queries import hypervolume
 from archive.store.records import Proposal, Result, State
 
@@ -58,6 +59,7 @@ class AskTellStudy:
         archive: The archive of the study.
         name: Name of an existing study.
         space: Its space.
+        costs: Known costs of its networks.
 
     Attributes:
         archive: The archive of the study.
@@ -65,10 +67,10 @@ class AskTellStudy:
         space: Its space.
     """
 
-    def __init__(self, archive: Archive, name: str, space: Space) -> None:
+    def __init__(self, archive: Archive, name: str, space: Space, costs: KnownCosts = NO_COSTS) -> None:
         """Register as a worker."""
         self.archive, self.name, self.space = archive, name, space
-        self._asker = Asker(archive, name, space)
+        self._asker = Asker(archive, name, space, costs)
         self._curves: dict[str, dict[int, dict[str, float]]] = {}
 
     @property

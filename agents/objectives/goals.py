@@ -12,14 +12,14 @@ it. Recorded values of a known objective are not used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from archive.architecture.graph import Architecture
-from archive.known_costs import KnownCost
+from archive.known_costs import KnownCosts
 from archive.store.records import Objective, sign
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Goals:
     """
 
     objectives: tuple[Objective, ...]
-    known: Mapping[str, KnownCost] = field(default_factory=dict)
+    known: KnownCosts = field(default_factory=dict)
 
     @property
     def learnt(self) -> tuple[int, ...]:

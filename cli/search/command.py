@@ -247,6 +247,7 @@ def _search(
     from archive.cli.search.live import LiveView
     from archive.cli.search.waiting import ClaimWatch
     from archive.store.records import State
+    from archive.trainer.tasks import known_costs
     from archive.trainer.tasks.tabular import TabularProtocol
 
     agent, protocol = request.agent, request.protocol
@@ -267,6 +268,7 @@ def _search(
         snapshots = loop.run(
             *(archive, study, agent),
             version=__version__,
+            costs=known_costs.of_study(study, archive.connection.settings.home),
             batch=batch,
             retrain=retrain,
             pause=pause,

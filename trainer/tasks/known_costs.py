@@ -12,7 +12,7 @@ A latency that a trainer measures depends on its device, and is known after the 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError, UnknownNameError
-from archive.known_costs import KnownCost
+from archive.known_costs import KnownCosts
 from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName
 from archive.trainer.nn import builders
 from archive.trainer.protocols.networks import NetworkForm
@@ -43,8 +43,12 @@ _MOST = 2**17
 """Networks of which costs are cached, some 30 MB."""
 
 
-def of_study(study: Study, home: Path) -> Mapping[str, KnownCost]:
-    """Return the known costs of a study's networks; see `archive.known_costs.of_study`.
+def of_study(study: Study, home: Path) -> KnownCosts:
+    """Return the known costs of a study's networks; empty for a task that is unknown here.
+
+    Args:
+        study: The study.
+        home: Folder of the archive, whose record of files says which files of users may be read.
 
     Raises:
         SettingsError: The study's task is a file that may not be opened here.
@@ -57,7 +61,7 @@ def of_study(study: Study, home: Path) -> Mapping[str, KnownCost]:
         return {}
 
 
-def of_task(task: Task | TabularTask, protocol: str) -> Mapping[str, KnownCost]:
+def of_task(task: Task | TabularTask, protocol: str) -> KnownCosts:
     """Return the known costs of networks of a task, by the name that results have.
 
     Raises:
@@ -82,7 +86,7 @@ class _TableCosts:
         self.name, self._millions = found["counted"] or column, bool(found["millions"])
 
     @classmethod
-    def of(cls, task: TabularTask, protocol: str) -> Mapping[str, KnownCost]:
+    def of(cls, task: TabularTask, protocol: str) -> KnownCosts:
         """Return the cost of each such column but the one of the value, which only a query tells."""
         value = task.protocol(protocol).column
         costs = [cls(task, name) for name in task.table.columns if name != value and COST.fullmatch(name)]
