@@ -23,6 +23,7 @@
     ├── LaunchError                       engine that cannot start, list or stop trainers
     ├── LeaseLostError                    report of a worker about a proposal that it no longer holds
     ├── SearchError                       end of a search whose proposals keep failing
+    ├── InfeasibleError                   constraints of a study that no network meets
     ├── TrainingError                     failure of one trial; `reason` is recorded with its proposal
     │   ├── CheckpointError               checkpoint that cannot be saved or resumed
     │   └── WeightsError                  trained weights that cannot be read, written or removed
@@ -30,7 +31,7 @@
         └── NotPositiveDefiniteError      covariance that jitter could not repair
 
 A message names the wrong value and the way out. Data travels as attributes. `exit_code` is the exit code of the command
-line: 2 for a user's mistake, 1 for everything else.
+line: 2 for a user's mistake, 3 for a search without a success, 1 for everything else.
 """
 
 from __future__ import annotations
@@ -205,6 +206,17 @@ class LeaseLostError(ArchiveError):
 
 class SearchError(ArchiveError):
     """A search that stops because its proposals keep failing."""
+
+
+class InfeasibleError(ArchiveError):
+    """Constraints that no network meets; `nearest` is the key of the network of the smallest violation, if known."""
+
+    exit_code = 3
+
+    def __init__(self, reason: str, nearest: str | None = None) -> None:
+        """Keep the key of the nearest network."""
+        self.nearest = nearest
+        super().__init__(reason)
 
 
 class TrainingError(ArchiveError):

@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them: `90s`, `2h30m`, `500MB`, `4GiB`."""
+"""Durations, sizes and counts as people write them: `90s`, `2h30m`, `500MB`, `4GiB`, `0.3M`."""
 
 from __future__ import annotations
 
@@ -34,8 +34,23 @@ def size_bytes(text: str) -> int | None:
         text: A number with a unit, of powers of 1000 (`MB`) or 1024 (`MiB`), or a plain number of bytes.
     """
     match = _SIZE.fullmatch(text)
-    if match is None:
-        return None
+    return None if match is None else round(_product(match))
+
+
+def number(text: str) -> float | None:
+    """Return a number; None where the text is none.
+
+    Args:
+        text: A plain number, also negative or as `1e6`, or one with a unit as a size has.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        match = _SIZE.fullmatch(text)
+        return None if match is None else _product(match)
+
+
+def _product(match: re.Match[str]) -> float:
     base = 1024 if (match[2] or "").endswith("i") else 1000
     power = " KMGT".index((match[2] or " ")[0].upper())
-    return round(float(match[1]) * float(base**power))
+    return float(match[1]) * float(base**power)

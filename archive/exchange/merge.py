@@ -27,7 +27,7 @@ from archive.exchange.record_schema import Record
 from archive.store.records import State
 
 _SAME_STUDY = ("task", "protocol", "space", "space_config")
-_SAME_SEARCH = ("objective", "direction", "seed", "created")
+_SAME_SEARCH = ("objective", "direction", "constrained", "operators", "bounds", "seed", "created")
 _RENAME = "load the file's under another name with --rename"
 _OF_STUDY = re.compile(r"([^#]+)#\d{5,}")  # as `properties.proposal_id` writes it
 

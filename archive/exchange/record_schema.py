@@ -30,6 +30,7 @@ from archive.errors import ArchiveError, UsageError
 from archive.exchange.record_lines import brief
 from archive.exchange.validators import (
     is_basis,
+    is_bounds,
     is_claims,
     is_direction,
     is_directions,
@@ -37,6 +38,7 @@ from archive.exchange.validators import (
     is_key,
     is_map,
     is_name,
+    is_operators,
     is_property,
     is_real,
     is_reals,
@@ -104,6 +106,7 @@ SHAPES: Mapping[str, RecordShape] = MappingProxyType(
                 "objective": is_name, "direction": is_direction,
                 "budget": is_whole, "config": is_study_settings, "seed": is_whole, "created": is_whole,
                 "objectives": is_texts, "directions": is_directions,
+                "constrained": is_texts, "operators": is_operators, "bounds": is_bounds,
             },
             ("objective", "direction", "budget", "created"),
             frozenset(["name", "revision", "admitted", "next_number", "rewritten"]),

@@ -6,9 +6,11 @@ A file may be hostile. Each function returns whether a value, read from JSON, is
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
+from archive.constraints import OPERATORS
 from archive.errors import UsageError
 from archive.queue.successive_halving import Rungs
 
@@ -46,6 +48,16 @@ def is_direction(value: Any) -> bool:
 def is_directions(value: Any) -> bool:
     """Whether a value is a list of directions, one for each objective of a study."""
     return isinstance(value, list) and all(map(is_direction, value))
+
+
+def is_operators(value: Any) -> bool:
+    """Whether a value is a list of comparisons, one for each constraint of a study."""
+    return isinstance(value, list) and all(each in OPERATORS for each in value)
+
+
+def is_bounds(value: Any) -> bool:
+    """Whether a value is a list of finite numbers, one for each constraint of a study."""
+    return isinstance(value, list) and all(isinstance(each, float) and math.isfinite(each) for each in value)
 
 
 def is_whole(value: Any) -> bool:

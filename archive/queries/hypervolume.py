@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.store.records import Objective, State, sign
+from archive.store.snapshots import violation_of
 
 if TYPE_CHECKING:
     from archive.store.snapshots import ProposalView, Snapshot
@@ -41,7 +42,7 @@ class ParetoSet:
         reference: The reference point, in the objectives' units.
         hypervolume: Hypervolume of all results.
         history: Number of a proposal and hypervolume of the results up to it, in the order of the proposals.
-        left_out: Number of evaluated proposals without a finite value of every objective.
+        left_out: Number of evaluated proposals that meet the constraints, without a finite value of every objective.
     """
 
     objectives: tuple[Objective, ...]
@@ -56,13 +57,17 @@ class ParetoSet:
 def pareto_set(snapshot: Snapshot, reference: Sequence[float] | None = None) -> ParetoSet | None:
     """Return the Pareto set of a study's whole trainings; None before the first result with all objectives.
 
+    Results that do not meet the study's constraints are left out, of the hypervolume as well.
+
     Args:
         snapshot: The study with its proposals.
         reference: Reference point in the objectives' units; None for the worst values among the results.
     """
     objectives = snapshot.study.objectives
     signs = np.array([sign(each.direction) for each in objectives])
-    evaluated = [view for view in snapshot.proposals if view.state is State.COMPLETE]
+    study = snapshot.study
+    complete = [view for view in snapshot.proposals if view.state is State.COMPLETE]
+    evaluated = [view for view in complete if not violation_of(study, view)] if study.constraints else complete
     rows = [(view, values) for view in evaluated if (values := values_of(view, objectives)) is not None]
     if not rows:
         return None

@@ -1,10 +1,18 @@
 // Pareto set of a study with several objectives, the best in the first objective first.
 // A result is in it if no other result is at least as good in all objectives; of equal ones, the first.
+// Results that do not meet the constraints of the study are left out.
 // $study    Name of the study.
 MATCH (s:Study {name: $study})
 WITH coalesce(s.objectives, [s.objective]) AS names, coalesce(s.directions, [s.direction]) AS directions
-MATCH (:Study {name: $study})-[:PROPOSED]->(p:Proposal)-[:RESULTED_IN]->(e:Evaluation)
+MATCH (s:Study {name: $study})-[:PROPOSED]->(p:Proposal)-[:RESULTED_IN]->(e:Evaluation)
 WHERE p.state = 'COMPLETE'
+WITH names, directions, p, e,
+     s.constrained IS NULL OR all(i IN range(0, size(s.constrained) - 1) WHERE
+       CASE s.operators[i] WHEN '<=' THEN e['metric_' + s.constrained[i]] <= s.bounds[i]
+                           WHEN '<' THEN e['metric_' + s.constrained[i]] < s.bounds[i]
+                           WHEN '>=' THEN e['metric_' + s.constrained[i]] >= s.bounds[i]
+                           ELSE e['metric_' + s.constrained[i]] > s.bounds[i] END) AS met
+WHERE met
 WITH names, directions, p, range(0, size(names) - 1) AS every,
      [i IN range(0, size(names) - 1) | CASE WHEN i = 0 THEN e.value ELSE e['metric_' + names[i]] END] AS values
 WHERE all(value IN values WHERE value IS NOT NULL AND NOT isNaN(value))

@@ -7,9 +7,9 @@
 
 A reused result becomes an evaluation of the study like any other, with metrics, curve and weights of the original. Its
 `answered_from` is the id of the original, and its cost is 0 seconds. Evaluations that are themselves reused, pruned,
-trained with a part of the protocol or without one of the study's objectives are not reused. Studies that differ only in
-their objective have the same trainings: each one's result answers the other, by its metric of that name. Where noise
-matters, request another training.
+trained with a part of the protocol, or without one of the study's objectives or constrained metrics, are not reused.
+Studies that differ only in their objective have the same trainings: each one's result answers the other, by its metric
+of that name. Where noise matters, request another training.
 """
 
 from __future__ import annotations
@@ -95,11 +95,12 @@ def _reused(known: Mapping[tuple[str, str], tuple[str, Result]], suggestion: Sug
 
 
 def _result(row: Mapping[str, Any], study: Study) -> Result | None:
-    """Return an evaluation as a result for a study; None if it lacks an objective, or a part of the protocol."""
+    """Return an evaluation as a result for a study; None if it lacks a needed metric, or a part of the protocol."""
     node = row["evaluation"]
     metrics = with_prefix(METRIC, node)
     value = node["value"] if row["objective"] == study.objective else metrics.get(study.objective)
-    if not all(math.isfinite(metrics.get(each.name, math.nan)) for each in study.further):
+    needed = (*(each.name for each in study.further), *(each.name for each in study.constraints))
+    if not all(math.isfinite(metrics.get(name, math.nan)) for name in needed):
         return None
     # An imported evaluation has no proposal, hence no state.
     whole = row["state"] in (None, State.COMPLETE.value) and row["fidelity"] is None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.store.records import Curve, Evaluation, Objective, Proposal, Result, State, Study
+from archive.store.records import Constraint, Curve, Evaluation, Objective, Proposal, Result, State, Study
 
 if TYPE_CHECKING:
     import neo4j
@@ -140,6 +140,7 @@ def study_from(row: Row) -> Study:
         created=node["created"],
         # A single objective is stored without these lists. A user may have written lists of different lengths.
         further=tuple(map(Objective, node.get("objectives") or (), node.get("directions") or ()))[1:],
+        constraints=tuple(map(Constraint, *(node.get(name) or () for name in ("constrained", "operators", "bounds")))),
     )
 
 

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import Any
 
 from archive.architecture.graph import Architecture
+from archive.constraints import Constraint as Constraint
 from archive.store.objective_names import Direction as Direction
 from archive.store.objective_names import Objective as Objective
 
@@ -70,6 +71,7 @@ class Study:
         seed: Seed of the study.
         created: Time of creation; None before.
         further: Objectives beside the first, which are metrics of the evaluations.
+        constraints: Bounds on metrics of the evaluations; results that do not meet them are never the best.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Study:
     seed: int = 0
     created: int | None = None
     further: tuple[Objective, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
 
     @property
     def objectives(self) -> tuple[Objective, ...]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from archive.constraints import violation
 from archive.errors import UnknownNameError
 from archive.store.properties import CURVE, EPOCH, METRIC, proposal_id, with_prefix
 from archive.store.records import State, Study, is_cancelled, sign
@@ -115,7 +116,10 @@ class ProposalView:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A study with its proposals by number, their count in each state, and the incumbent."""
+    """A study with its proposals by number, their count in each state, and the incumbent.
+
+    The incumbent is the best result that meets the study's constraints; None before the first.
+    """
 
     study: Study
     proposals: tuple[ProposalView, ...]
@@ -123,8 +127,18 @@ class Snapshot:
     incumbent: ProposalView | None
 
     def best(self, count: int) -> list[ProposalView]:
-        """Return the best evaluated proposals, the best first; of equal values, the earlier one first."""
+        """Return the best evaluated proposals, the best first; of equal values, the earlier one first.
+
+        Results that do not meet the study's constraints are left out.
+        """
         return _ranked(self.study, self.proposals)[:count]
+
+    @property
+    def nearest(self) -> ProposalView | None:
+        """The result of the smallest violation of the constraints, the first of equal ones; None without results."""
+        known = [(violation_of(self.study, view), view) for view in self.proposals if view.state.evaluated]
+        finite = [pair for pair in known if math.isfinite(pair[0])]
+        return min(finite, key=lambda pair: pair[0], default=(0.0, None))[1]
 
 
 def read_view(connection: Connection, id_: str) -> ProposalView:
@@ -222,11 +236,11 @@ def _view(row: Mapping[str, Any]) -> ProposalView:
 
 
 def _incumbent(study: Study, views: tuple[ProposalView, ...]) -> ProposalView | None:
-    return min(_comparable(views), key=partial(_rank, sign(study.direction)), default=None)
+    return min(_comparable(study, views), key=partial(_rank, sign(study.direction)), default=None)
 
 
 def _ranked(study: Study, views: tuple[ProposalView, ...]) -> list[ProposalView]:
-    return sorted(_comparable(views), key=partial(_rank, sign(study.direction)))
+    return sorted(_comparable(study, views), key=partial(_rank, sign(study.direction)))
 
 
 def _rank(better: float, view: ProposalView) -> tuple[float, int]:
@@ -234,7 +248,16 @@ def _rank(better: float, view: ProposalView) -> tuple[float, int]:
     return -better * (view.value or 0.0), view.number
 
 
-def _comparable(views: tuple[ProposalView, ...]) -> list[ProposalView]:
-    """Return the proposals with a value. Partial results are not comparable: they count only without whole ones."""
+def _comparable(study: Study, views: tuple[ProposalView, ...]) -> list[ProposalView]:
+    """Return the proposals with a value that meet the constraints.
+
+    Partial results are not comparable: they count only without whole ones.
+    """
     known = [view for view in views if view.value is not None and view.value == view.value]
-    return [view for view in known if view.state is State.COMPLETE] or known
+    met = [view for view in known if not violation_of(study, view)] if study.constraints else known
+    return [view for view in met if view.state is State.COMPLETE] or met
+
+
+def violation_of(study: Study, view: ProposalView) -> float:
+    """Return the violation of a result (`archive.constraints`): 0 exactly where it meets all constraints."""
+    return violation(study.constraints, {study.objective: view.value, **view.metrics})

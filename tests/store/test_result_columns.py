@@ -174,7 +174,7 @@ def test_an_agent_reads_the_scores_of_whole_evaluations(archive):
     record = archive.studies.get("one")
     history, _ = provenance.history_of(archive, record)
     whole = archive.studies.evaluations("one")
-    assert repr(history.observations) == repr(provenance.observations_of(whole, record.objective))
+    assert repr(history.observations) == repr(provenance.observations_of(whole, record, {}))
 
 
 @pytest.mark.every_server

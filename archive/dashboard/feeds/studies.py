@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from archive.dashboard.feeds.base import Entries, Feed
 from archive.store.properties import study_from
 from archive.store.records import Study
+from archive.store.study_creation import FEASIBLE
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
@@ -33,11 +34,13 @@ RETURN study, sum(CASE WHEN p.state = 'RUNNING' THEN 1 ELSE 0 END) AS running,
        sum(CASE WHEN p.state = 'WAITING' THEN 1 ELSE 0 END) AS waiting
 """
 
-COUNTS = """
-MATCH (p:Proposal {study: $study})
+COUNTS = f"""
+MATCH (s:Study {{name: $study}})
+USING INDEX SEEK s:Study(name)
+MATCH (p:Proposal {{study: $study}})
 USING INDEX SEEK p:Proposal(study)
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-WITH p.state AS state, CASE WHEN NOT isNaN(e.value) THEN e.value END AS value,
+WITH p.state AS state, CASE WHEN NOT isNaN(e.value) AND {FEASIBLE} THEN e.value END AS value,
      CASE WHEN e.answered_from IS NULL THEN e.seconds END AS seconds, e.answered_from AS answered,
      CASE WHEN p.state = 'FAILED' AND p.reason STARTS WITH 'cancelled' THEN 1 ELSE 0 END AS cancelled
 RETURN state, count(*) AS proposals, max(value) AS largest, min(value) AS smallest, sum(seconds) AS seconds,
@@ -126,4 +129,6 @@ def _best(study: Study, rows: list[dict[str, Any]]) -> float | None:
 def _settings(study: Study) -> dict[str, Any]:
     agent = study.config.get("agent")
     names = ("name", "task", "protocol", "space", "objective", "direction", "budget", "seed", "created")
-    return {**{name: getattr(study, name) for name in names}, "agent": agent if isinstance(agent, str) else None}
+    settings = {name: getattr(study, name) for name in names}
+    constraints = [str(each) for each in study.constraints]
+    return {**settings, "agent": agent if isinstance(agent, str) else None, "constraints": constraints}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from archive.constraints import OPERATORS
 from archive.database.statements import revised
 from archive.errors import StudyConflictError, UsageError
 from archive.store.properties import space_id, task_id, to_json
-from archive.store.records import Objective, Study
+from archive.store.records import Constraint, Objective, Study
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -23,6 +25,14 @@ MERGE (s:Study {{name: $name}})
 ON CREATE SET s += $properties, s.created = timestamp()
 SET {revised("s")}
 """
+
+FEASIBLE = """(s.constrained IS NULL OR all(i IN range(0, size(s.constrained) - 1) WHERE
+    CASE s.operators[i]
+      WHEN '<=' THEN e['metric_' + s.constrained[i]] <= s.bounds[i]
+      WHEN '<' THEN e['metric_' + s.constrained[i]] < s.bounds[i]
+      WHEN '>=' THEN e['metric_' + s.constrained[i]] >= s.bounds[i]
+      ELSE e['metric_' + s.constrained[i]] > s.bounds[i] END))"""
+"""Condition of Cypher: the evaluation `e` meets the constraints of the study `s`."""
 
 PLACE = """
 UNWIND $rows AS row
@@ -46,6 +56,7 @@ def check(study: Study) -> None:
     if study.direction not in ("maximise", "minimise"):
         raise UsageError(f"direction must be maximise or minimise, got {study.direction!r}")
     check_objectives(study.objectives)
+    check_constraints(study.constraints)
     check_budget(study.budget)
 
 
@@ -63,6 +74,21 @@ def check_objectives(objectives: Sequence[Objective]) -> None:
             raise UsageError(f"the objectives of a study need different names, got {', '.join(map(repr, names))}")
         if each.direction not in ("maximise", "minimise"):
             raise UsageError(f"direction of {each.name} must be maximise or minimise, got {each.direction!r}")
+
+
+def check_constraints(constraints: Sequence[Constraint]) -> None:
+    """Check that a study can have these constraints.
+
+    Raises:
+        UsageError: One quantity has two bounds of one kind, or a bound or an operator is invalid.
+    """
+    kinds = [(each.name, each.sign) for each in constraints]
+    for each in constraints:
+        if not each.name or each.operator not in OPERATORS or not math.isfinite(each.bound):
+            raise UsageError(f"a constraint is NAME<=NUMBER, with <=, <, >= or >, got {str(each)!r}")
+        if kinds.count((each.name, each.sign)) > 1:
+            both = ", ".join(str(one) for one in constraints if (one.name, one.sign) == (each.name, each.sign))
+            raise UsageError(f"a study needs one bound of each kind on {each.name}, got {both}")
 
 
 def check_budget(budget: int) -> None:
@@ -85,8 +111,8 @@ def check_same(requested: Study, stored: Study) -> None:
     """Check that a stored study agrees with a requested one of the same name.
 
     Raises:
-        StudyConflictError: It has another task, protocol, space, objective or direction, further objectives, or other
-            settings of its space.
+        StudyConflictError: It has another task, protocol, space, objective or direction, other further objectives or
+            constraints, or other settings of its space.
     """
     for at in fields(Study):
         if at.name not in ("task", "protocol", "space", "objective", "direction"):
@@ -101,6 +127,11 @@ def check_same(requested: Study, stored: Study) -> None:
         raise StudyConflictError(
             f"study {requested.name!r} exists with the objectives {old}, got {new}: choose another name for the study"
         )
+    if set(requested.constraints) != set(stored.constraints):
+        old, new = (", ".join(map(str, each.constraints)) or "none" for each in (stored, requested))
+        raise StudyConflictError(
+            f"study {requested.name!r} exists with the constraints {old}, got {new}: choose another name for the study"
+        )
     if to_json(requested.space_config) != to_json(stored.space_config):
         _check_same_settings(requested.name, _settings(stored), _settings(requested))
 
@@ -113,6 +144,7 @@ def _properties(study: Study) -> dict[str, Any]:
         "config": to_json(study.config),
         "seed": study.seed,
         **_objectives(study),
+        **_constraints(study),
     }
 
 
@@ -122,6 +154,17 @@ def _objectives(study: Study) -> dict[str, list[str]]:
         return {}
     names, directions = zip(*((each.name, each.direction) for each in study.objectives), strict=True)
     return {"objectives": [*names], "directions": [*directions]}
+
+
+def _constraints(study: Study) -> dict[str, list[Any]]:
+    """Return the constraints as parallel lists, for queries; empty for a study without."""
+    if not study.constraints:
+        return {}
+    return {
+        "constrained": [each.name for each in study.constraints],
+        "operators": [each.operator for each in study.constraints],
+        "bounds": [each.bound for each in study.constraints],
+    }
 
 
 def _place(study: Study) -> dict[str, Any]:

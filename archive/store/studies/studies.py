@@ -34,10 +34,11 @@ RETURN properties(s) AS study, t.name AS task, t.protocol AS protocol, space.nam
 ORDER BY s.created, s.name
 """
 
-COUNTS = """
+COUNTS = f"""
 MATCH (s:Study)-[:PROPOSED]->(p:Proposal)
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-WITH s.name AS name, p.state AS state, CASE WHEN NOT isNaN(e.value) THEN e.value END AS value
+WITH s.name AS name, p.state AS state,
+     CASE WHEN NOT isNaN(e.value) AND {study_creation.FEASIBLE} THEN e.value END AS value
 RETURN name, state, count(*) AS proposals, max(value) AS largest, min(value) AS smallest
 """
 
@@ -74,7 +75,7 @@ class StudySummary:
     Attributes:
         study: The study.
         counts: Number of proposals in each state.
-        best: Best value so far, in the task's own unit; None before the first.
+        best: Best value so far that meets the constraints, in the task's own unit; None before the first.
     """
 
     study: Study
@@ -97,8 +98,8 @@ class Studies:
 
         Raises:
             StudyConflictError: It exists with another task, protocol, space, objective or direction, or with other
-                settings of the space.
-            UsageError: The name is empty or contains a `#`, or direction or budget is invalid.
+                constraints or settings of the space.
+            UsageError: The name is empty or contains a `#`, or direction, budget or a constraint is invalid.
         """
         creation.check(study)
         # An existing study is compared first, so that a conflict changes nothing.
@@ -211,14 +212,15 @@ class Studies:
     def history(self, name: str) -> builtins.list[Evaluation]:
         """Return the evaluations that an agent learns from: the study's, then those of its source studies.
 
-        They lack seconds, device, and metrics other than the further objectives. They have the curve of the objective
-        only if one is partial.
+        They lack seconds, device, and metrics other than further objectives and constrained ones. They have the curve
+        of the objective only if one is partial.
 
         Raises:
             UnknownNameError: There is no study of this name.
         """
         study, sources = self.get(name), self.sources(name)
-        further = [each.name for each in study.further]
+        names = [*(each.name for each in study.further), *(each.name for each in study.constraints)]
+        further = list(dict.fromkeys(names))
         evaluations = self._evaluations.to_learn_from([name, *sources], study.objective, further)
         return sorted(evaluations, key=lambda evaluation: evaluation.study != name)
 
