@@ -1,0 +1,252 @@
+"""Subspace of the networks that meet constraints on known costs, so that no other network is ever proposed.
+
+| symbol | meaning                                                                        | shape |
+|--------|--------------------------------------------------------------------------------|-------|
+| d      | violation of a network: sum over the constraints (`archive.constraints`); the  | (m,)  |
+|        | network is a member where it is 0, and none where a cost is unknown            |       |
+
+The members may be in parts that no single modification connects: of two operations, both may have to change. A mutation
+therefore is a random walk through the whole space that ends at the first member. At each other network it starts again
+from the parent with probability 1/2, so that every member can be reached and near ones are the most likely.
+
+Members of a space that cannot be listed are found by rejection, and where they are rare by descent: mutations of a
+network of the initial pool that do not increase d, until it is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.architecture.graph import Architecture
+from archive.architecture.texts import to_text
+from archive.constraints import Constraint
+from archive.errors import InfeasibleError, InvalidArchitectureError
+from archive.known_costs import KnownCost
+from archive.spaces.base import Mutation, Space
+from archive.spaces.decisions import Decisions
+
+Array = NDArray[np.float64]
+
+REJECTIONS = 50
+"""Draws of a network before a descent."""
+DESCENTS, STEPS, NEAREST, STRAY = 8, 200, 3, 5
+"""Descents before a space counts as without members, mutations of each, networks of the pool that they begin at, and
+mutations of a member that a descent has found."""
+WALK = 100
+"""Most modifications of the walks of one mutation."""
+RESTART = 0.5
+
+
+def constrained(space: Space, constraints: Sequence[Constraint], costs: Mapping[str, KnownCost]) -> Space:
+    """Return the members of a space that meet the constraints on known costs; the space itself without such."""
+    known = tuple(each for each in constraints if each.name in costs)
+    return ConstrainedSpace(space, known, {each.name: costs[each.name] for each in known}) if known else space
+
+
+@final
+class ConstrainedSpace(Space):
+    """The members of a space that meet constraints. Its moves are those of the space, restricted to members.
+
+    `spaces.get` cannot make it: costs are functions. `archive.spaces.constrained.constrained` does.
+
+    Args:
+        space: The whole space.
+        constraints: The constraints.
+        costs: A function for the quantity of each constraint.
+
+    Attributes:
+        name: Name of the space.
+        whole: The whole space.
+        constraints: The constraints.
+    """
+
+    def __init__(self, space: Space, constraints: Sequence[Constraint], costs: Mapping[str, KnownCost]) -> None:
+        self.name, self.whole = space.name, space
+        self.constraints, self._costs = tuple(constraints), dict(costs)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The settings of the whole space, and the constraints."""
+        return {**self.whole.config, "constraints": [str(each) for each in self.constraints]}
+
+    @property
+    def searchable(self) -> bool:
+        """See `Space.searchable`."""
+        return self.whole.searchable
+
+    def violations(self, architectures: Sequence[Architecture]) -> Array:
+        """Return d of networks of the whole space: (m,) float64."""
+        total = np.zeros(len(architectures))
+        for each in self.constraints:
+            total += [each.violation(cost) for cost in self._costs[each.name](architectures).tolist()]
+        return total
+
+    def validate(self, architecture: Architecture) -> None:
+        """Check that an architecture is a member.
+
+        Raises:
+            InvalidArchitectureError: It is no member of the space, or does not meet a constraint.
+        """
+        self.whole.validate(architecture)
+        for each in self.constraints:
+            cost = float(self._costs[each.name]([architecture])[0])
+            if each.violation(cost):
+                raise InvalidArchitectureError(f"the network does not meet {each}: its {each.name} is {cost:.6g}")
+
+    def members(self) -> Sequence[Architecture] | None:
+        """See `Space.members`."""
+        return self._members
+
+    def decisions(self) -> Decisions | None:
+        """Return the decisions of the space; they decode to members only."""
+        decisions = self.whole.decisions()
+        return None if decisions is None else decisions.within(self)
+
+    def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
+        """Return as many networks as the pool of the space has, first those of it that are members.
+
+        A network of the pool that is no member is replaced by a sample: of a space that cannot be listed by one of a
+        fixed list, since rare networks cost seconds to find.
+
+        Raises:
+            InfeasibleError: No network meets the constraints, or none was found.
+        """
+        pool = self.whole.initial_pool(rng)
+        rng = np.random.default_rng(0) if rng is None else rng
+        chosen: dict[str, Architecture] = {}
+        for network, violation in zip(pool, self.violations(pool).tolist(), strict=True):
+            if not violation:
+                chosen[network.functional_key] = network
+        missing = len(pool) - len(chosen)
+        others = (
+            self._substitutes
+            if self.whole.members() is None and missing
+            else (self.sample(rng) for _ in range(2 * missing))
+        )
+        for network in others:
+            if len(chosen) == len(pool):
+                break
+            chosen.setdefault(network.functional_key, network)
+        return list(chosen.values())
+
+    def sample(self, rng: np.random.Generator) -> Architecture:
+        """Return a random member.
+
+        Raises:
+            InfeasibleError: No network meets the constraints, or none was found.
+        """
+        for _ in range(self._rejections):
+            drawn = self.whole.sample(rng)
+            if not self.violations([drawn])[0]:
+                return drawn
+        members = self.members()
+        if members is None:
+            return self._descended(rng)
+        if not members:
+            raise self._infeasible(self.whole.members() or ())
+        return members[int(rng.integers(len(members)))]
+
+    def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
+        """Return the first member on random walks from a member; the operations are those of its walk.
+
+        Where no walk finds one, the child is a sample, with the operation `draw`.
+        """
+        current, operations = architecture, tuple[str, ...]()
+        for _ in range(WALK):
+            step = self.whole.mutate(current, rng)
+            if not step.operations:
+                break
+            operations = (*operations, *step.operations)
+            returned = step.child.functional_key == architecture.functional_key
+            if not returned and not self.violations([step.child])[0]:
+                return Mutation(step.child, operations)
+            again = returned or rng.random() < RESTART
+            current, operations = (architecture, ()) if again else (step.child, operations)
+        for _ in range(REJECTIONS):
+            drawn = self.sample(rng)
+            if drawn.functional_key != architecture.functional_key:
+                return Mutation(drawn, ("draw",))
+        return Mutation(architecture, ())
+
+    def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
+        """Yield those neighbours in the whole space that are members."""
+        for mutation in self.whole.neighbours(architecture):
+            if not self.violations([mutation.child])[0]:
+                yield mutation
+
+    @cached_property
+    def _members(self) -> Sequence[Architecture] | None:
+        whole = self.whole.members()
+        if whole is None:
+            return None
+        violations = self.violations(whole).tolist()
+        return [member for member, violation in zip(whole, violations, strict=True) if not violation]
+
+    @cached_property
+    def _rejections(self) -> int:
+        """Draws of a network before the list of members or a descent: fewer where members are rare."""
+        rng = np.random.default_rng(0)
+        return REJECTIONS if (self.violations([self.whole.sample(rng) for _ in range(REJECTIONS)]) == 0.0).any() else 1
+
+    @cached_property
+    def _substitutes(self) -> tuple[Architecture, ...]:
+        """Members in place of the networks of the pool that are none, of a space that cannot be listed."""
+        rng = np.random.default_rng(0)
+        return tuple(self.sample(rng) for _ in range(len(self.whole.initial_pool())))
+
+    def _descended(self, rng: np.random.Generator) -> Architecture:
+        """Return a member by descent from the nearest networks of the pool, and a random walk from there."""
+        ends: list[Architecture] = []
+        pool = self.whole.initial_pool(rng)
+        near = [pool[at] for at in np.argsort(self.violations(pool), kind="stable")[:NEAREST]]
+        for _ in range(DESCENTS):
+            end, violation = self._descent(near[int(rng.integers(len(near)))], rng)
+            ends.append(end)
+            if not violation:
+                return self._walked(end, rng)
+        raise self._infeasible(ends)
+
+    def _walked(self, start: Architecture, rng: np.random.Generator) -> Architecture:
+        """Return the last member on a walk from a member, so that descents to the same network end apart."""
+        current = start
+        for _ in range(STRAY):
+            child = self.whole.mutate(current, rng).child
+            current = current if self.violations([child])[0] else child
+        return current
+
+    def _descent(self, start: Architecture, rng: np.random.Generator) -> tuple[Architecture, float]:
+        """Return the end of a descent, and its violation."""
+        current, violation = start, float(self.violations([start])[0])
+        for _ in range(STEPS):
+            if not violation:
+                break
+            child = self.whole.mutate(current, rng).child
+            if (reached := float(self.violations([child])[0])) <= violation:
+                current, violation = child, reached
+        return current, violation
+
+    def _infeasible(self, networks: Iterable[Architecture]) -> InfeasibleError:
+        """Return the error that names the constraints and the nearest of networks that do not meet them."""
+        listed, texts = list(networks), " and ".join(map(str, self.constraints))
+        complete = self.whole.members() is not None
+        found = f"no network of the space {self.name} meets {texts}"
+        if not complete:
+            found = f"found no network of the space {self.name} that meets {texts}"
+        violations = self.violations(listed)
+        if not np.isfinite(violations).any():
+            return InfeasibleError(f"{found}: their costs are unknown")
+        nearest = listed[int(np.argmin(violations))]
+        names = dict.fromkeys(each.name for each in self.constraints)
+        costs = ", ".join(f"{name} {float(self._costs[name]([nearest])[0]):.6g}" for name in names)
+        return InfeasibleError(f"{found}: the nearest, {_text(nearest)}, has {costs}", nearest.key)
+
+
+def _text(network: Architecture) -> str:
+    """Return the text of a network if it is short, else its key."""
+    text = to_text(network)
+    return network.key if text is None or len(text) > 80 else text
