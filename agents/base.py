@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from archive.agents.info import AgentInfo as AgentInfo
 from archive.agents.recorded import Recorded, arguments
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.spaces.base import Space
 
 if TYPE_CHECKING:
+    from archive.agents.constraints.slacks import StudyConstraints
     from archive.agents.objectives.goals import Goals
     from archive.kernels.gram import Gram
 
@@ -37,6 +39,7 @@ class Observation:
         hyperparameters: Training hyperparameters that differ from the protocol; empty for most agents' proposals.
         seed: Seed of the training; None where none is on record, as for the answer of a table.
         further: Scores of the other objectives of `History.goals`, NaN where unknown; empty without goals.
+        measured: Measured quantities of `History.constraints`, NaN where unknown; empty without such.
     """
 
     architecture: Architecture
@@ -46,6 +49,7 @@ class Observation:
     hyperparameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
     seed: int | None = None
     further: tuple[float, ...] = ()
+    measured: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,8 @@ class History:
         failed: Architectures with a failed evaluation: excluded from learning and from further proposals.
         sources: All other warm-start sources; agents without transfer ignore them.
         goals: The objectives of a study with several; None for one objective, the score.
+        constraints: The constraints of the study; None without. The space of the agent has no network that does not
+            meet those on known quantities; results may.
     """
 
     observations: tuple[Observation, ...] = ()
@@ -93,6 +99,7 @@ class History:
     failed: tuple[Architecture, ...] = ()
     sources: tuple[SourceStudy, ...] = ()
     goals: Goals | None = None
+    constraints: StudyConstraints | None = None
 
     @cached_property
     def usable(self) -> tuple[Observation, ...]:
@@ -148,29 +155,6 @@ class Suggestion:
     repeat: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentInfo:
-    """Metadata of an agent, for the choice of one; `archive agents` shows it. n is the number of observations.
-
-    Attributes:
-        summary: Method.
-        preset: Differences of the published method, `preset=paper`; empty where there is no preset.
-        paper: Source of the method.
-        cost: Cost of a proposal.
-        when: Use case.
-        transfers: Whether it learns from warm-start studies of other tasks.
-        spaces: Names of the spaces it is limited to; empty for an agent of all spaces.
-    """
-
-    summary: str
-    preset: str = ""
-    paper: str = ""
-    cost: str = ""
-    when: str = ""
-    transfers: bool = False
-    spaces: tuple[str, ...] = ()
-
-
 class Agent(Recorded, ABC):
     """A search method over one space.
 
@@ -184,12 +168,15 @@ class Agent(Recorded, ABC):
         kind: Name in the registry.
         info: Metadata; None for the first line of the docstring.
         several_objectives: Whether it searches for all objectives of `History.goals`, or for the score alone.
+        uses_constraints: Whether it uses `History.constraints`; others see penalised scores
+            (`archive.agents.constraints.penalty`).
         space: The search space.
     """
 
     kind: ClassVar[str]
     info: ClassVar[AgentInfo | None] = None
     several_objectives: ClassVar[bool] = False
+    uses_constraints: ClassVar[bool] = False
 
     def __init__(self, space: Space) -> None:
         """Keep the space."""

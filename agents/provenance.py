@@ -32,6 +32,7 @@ import numpy as np
 from archive import gc_pause
 from archive.agents import rung_scores
 from archive.agents.base import History, Observation, Pending, Suggestion
+from archive.agents.constraints.slacks import StudyConstraints
 from archive.agents.objectives.goals import Goals
 from archive.agents.transfer.source_tasks import observation, split
 from archive.architecture.graph import Architecture
@@ -67,11 +68,12 @@ def history_of(archive: Archive, study: Study, costs: KnownCosts = NO_COSTS) -> 
     failed = [proposal for proposal in failed if proposal.id not in done]
     own, sources = split(evaluations, study)
     history = History(
-        observations=observations_of(own, study.objective, goals := goals_of(study, costs)),
+        observations=observations_of(own, study, costs),
         sources=sources,
         pending=tuple(Pending(architecture, proposal.hyperparameters) for proposal, architecture in pending),
         failed=networks_of(archive, failed),
-        goals=goals,
+        goals=goals_of(study, costs),
+        constraints=constraints_of(study, costs),
     )
     basis = {
         "observations": _by_study(evaluations),
@@ -103,20 +105,31 @@ def coupling(suggestions: Sequence[Suggestion]) -> dict[str, Any]:
     return {"coupling": {study: round(value, 4) for study, value in estimates[-1].items()}} if estimates else {}
 
 
-def observations_of(
-    evaluations: Sequence[Evaluation], objective: str, goals: Goals | None = None
-) -> tuple[Observation, ...]:
+def observations_of(evaluations: Sequence[Evaluation], study: Study, costs: KnownCosts) -> tuple[Observation, ...]:
     """Return evaluations as observations, with partial trainings projected to the scale of whole ones."""
-    scores = rung_scores.scores(evaluations, objective)
+    scores = rung_scores.scores(evaluations, study.objective)
     seen = tuple(observation(each, score) for each, score in zip(evaluations, scores, strict=True))
-    if goals is None:
+    goals, constraints = goals_of(study, costs), constraints_of(study, costs)
+    if goals is None and constraints is None:
         return seen
-    return tuple(replace(one, further=goals.further_scores(each)) for one, each in zip(seen, evaluations, strict=True))
+    return tuple(
+        replace(
+            one,
+            further=() if goals is None else goals.further_scores(each),
+            measured=() if constraints is None else constraints.told(each, study.objective),
+        )
+        for one, each in zip(seen, evaluations, strict=True)
+    )
 
 
 def goals_of(study: Study, costs: KnownCosts) -> Goals | None:
     """Return the goals of a study; None for a study with one objective."""
     return Goals(study.objectives, costs) if study.further else None
+
+
+def constraints_of(study: Study, costs: KnownCosts) -> StudyConstraints | None:
+    """Return the constraints of a study for agents; None without."""
+    return StudyConstraints(study.constraints, costs) if study.constraints else None
 
 
 def ranges(numbers: Iterable[int]) -> str:

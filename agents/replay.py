@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from archive.agents import registry
 from archive.agents.base import Agent, History, Pending
-from archive.agents.objectives.goals import Goals
+from archive.agents.constraints.penalty import adapted
 from archive.agents.provenance import (
     Basis,
+    constraints_of,
     count_in,
     generator,
     goals_of,
@@ -33,6 +34,7 @@ from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.known_costs import NO_COSTS, KnownCosts
 from archive.spaces import recorded
+from archive.spaces.constrained import constrained
 from archive.store.properties import from_json
 from archive.store.records import Evaluation, Proposal
 
@@ -106,7 +108,8 @@ class StudyReplay:
         self._archive, self._costs = archive, costs
         self.study = archive.studies.get(study)
         home = archive.connection.settings.home
-        self.space = recorded.of_record(self.study.space, self.study.space_config, home)
+        whole = recorded.of_record(self.study.space, self.study.space_config, home)
+        self.space = constrained(whole, self.study.constraints, costs)
         self.proposals = {proposal.number: proposal for proposal in archive.proposals.list(study)}
         self._agents: dict[str, Agent] = {}
 
@@ -119,9 +122,9 @@ class StudyReplay:
 
     def ask(self, proposal: Proposal) -> list[str]:
         """Replay the call that made a proposal; returns the keys of its suggestions."""
-        history = self.history(proposal.based_on)
+        history, agent = self.history(proposal.based_on), self._agent(str(proposal.agent))
         rng = generator(self.study.seed, history, proposal.based_on.get("stream", 0))
-        suggestions = self._agent(str(proposal.agent)).propose(history, proposal.based_on["wanted"], rng)
+        suggestions = agent.propose(adapted(agent, history), proposal.based_on["wanted"], rng)
         return [suggestion.architecture.key for suggestion in suggestions]
 
     def history(self, basis: Basis) -> History:
@@ -132,9 +135,10 @@ class StudyReplay:
         """
         own, sources = split(self._as_they_stood(self._seen(basis), basis), self.study)
         return History(
-            observations=observations_of(own, self.study.objective, self._goals),
+            observations=observations_of(own, self.study, self._costs),
             sources=sources,
-            goals=self._goals,
+            goals=goals_of(self.study, self._costs),
+            constraints=constraints_of(self.study, self._costs),
             pending=tuple(
                 Pending(network, self.proposals[number].hyperparameters)
                 for number, network in zip(numbers_in(basis["pending"]), self._networks(basis["pending"]), strict=True)
@@ -170,10 +174,6 @@ class StudyReplay:
         at = [paused.get((str(one.study), int(one.number or 0))) for one in seen]
         objective = self.study.objective
         return [one if e is None else as_of(one, e, objective) for one, e in zip(seen, at, strict=True)]
-
-    @cached_property
-    def _goals(self) -> Goals | None:
-        return goals_of(self.study, self._costs)
 
     @cached_property
     def _evaluations(self) -> Sequence[Evaluation]:

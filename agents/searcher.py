@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, final
 
 from archive.agents import provenance
 from archive.agents.base import Agent
+from archive.agents.constraints.penalty import adapted
 from archive.agents.objectives import support
 from archive.known_costs import NO_COSTS, KnownCosts
 
@@ -106,7 +107,8 @@ class Searcher:
             distance_sync.keep({seen.architecture.key: seen.architecture for seen in history.usable})
         request = {**basis, "wanted": count + self.spare, **({"stream": self.stream} if self.stream else {})}
         began = time.process_time()
-        suggestions = agent.propose(history, count + self.spare, provenance.generator(study.seed, history, self.stream))
+        rng = provenance.generator(study.seed, history, self.stream)
+        suggestions = agent.propose(adapted(agent, history), count + self.spare, rng)
         seconds = time.process_time() - began
         answers = [None] * len(suggestions) if retrain else self._archive.answers.known(study, suggestions)
         # The known result of a repeat is the one that it repeats.

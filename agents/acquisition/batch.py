@@ -33,7 +33,7 @@ import numpy as np
 
 from archive.agents.acquisition import functions as acquisitions
 from archive.agents.acquisition.dpp import KDPP
-from archive.agents.acquisition.functions import Acquisition, UpperConfidenceBound
+from archive.agents.acquisition.functions import Acquisition, UpperConfidenceBound, constrained
 from archive.agents.surrogates.base import Array, Fitted, Posterior
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError
@@ -163,8 +163,9 @@ class Thompson(BatchSelection):
         self, fitted: Fitted, candidates: Sequence[Architecture], count: int, rng: np.random.Generator
     ) -> list[int]:
         selected: list[int] = []
-        for drawn in fitted.posterior(candidates, joint=True).sample(count, rng):
-            selected.append(_best_other(drawn, selected))
+        posterior = fitted.posterior(candidates, joint=True)
+        for drawn in posterior.sample(count, rng):
+            selected.append(_best_other(constrained(drawn, posterior), selected))
         return selected
 
 

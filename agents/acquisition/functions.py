@@ -16,6 +16,13 @@ hyperparameter samples (Snoek et al., 2012, section 3.2), or over models.
     ITS  = an independent sample of each score             BANANAS' authors' code
     c    = change of the posterior mean by one noisy evaluation (`surrogates.noisy_incumbent`)
 
+Under constraints, PoF is the probability that a network meets them (`archive.agents.constraints.feasibility`), and f
+the floor, the lowest expected score of a known network:
+
+    EI, PI           times PoF
+    UCB, TS, ITS     f + PoF (value - f)
+    any              PoF alone, while no result meets the constraints
+
 With the posterior of an ensemble (`surrogates.ensemble`) EI, PI and UCB are eqs. (2)-(4) of BANANAS, which minimises;
 its beta is kappa.
 """
@@ -78,7 +85,7 @@ class ExpectedImprovement(Acquisition):
         """See `Acquisition.rank`."""
         std = np.maximum(_changes(posterior), _LEAST_STD)
         z = (posterior.means - posterior.best[:, None]) / std
-        return _log_mean(log_h(z) + np.log(std), posterior)
+        return constrained(_log_mean(log_h(z) + np.log(std), posterior), posterior, logarithmic=True)
 
 
 def repeat_gains(posterior: Posterior) -> Array:
@@ -101,7 +108,8 @@ class ProbabilityOfImprovement(Acquisition):
     def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
         """See `Acquisition.rank`."""
         std = np.maximum(np.sqrt(posterior.variances), _LEAST_STD)
-        return _log_mean(log_ndtr((posterior.means - posterior.best[:, None]) / std), posterior)
+        ranks = _log_mean(log_ndtr((posterior.means - posterior.best[:, None]) / std), posterior)
+        return constrained(ranks, posterior, logarithmic=True)
 
 
 class UpperConfidenceBound(Acquisition):
@@ -121,7 +129,7 @@ class UpperConfidenceBound(Acquisition):
 
     def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
         """See `Acquisition.rank`."""
-        return posterior.average(posterior.means + self.kappa * np.sqrt(posterior.variances))
+        return constrained(posterior.average(posterior.means + self.kappa * np.sqrt(posterior.variances)), posterior)
 
 
 class ThompsonSampling(Acquisition):
@@ -139,8 +147,7 @@ class ThompsonSampling(Acquisition):
 
     def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
         """See `Acquisition.rank`."""
-        drawn: Array = posterior.sample(1, rng)[0]
-        return drawn
+        return constrained(posterior.sample(1, rng)[0], posterior)
 
 
 class IndependentThompsonSampling(Acquisition):
@@ -154,7 +161,7 @@ class IndependentThompsonSampling(Acquisition):
         members = posterior.members(count, rng)
         means, variances = (part[members, np.arange(count)] for part in (posterior.means, posterior.variances))
         drawn: Array = means + np.sqrt(variances) * rng.standard_normal(count)
-        return drawn
+        return constrained(drawn, posterior)
 
 
 _acquisitions: dict[str, type[Acquisition]] = {
@@ -187,6 +194,27 @@ def get(name: str, **config: float) -> Acquisition:
     if name not in _acquisitions:
         raise UnknownNameError("acquisition", name, _acquisitions)
     return _acquisitions[name](**config)
+
+
+def constrained(ranks: Array, posterior: Posterior, *, logarithmic: bool = False) -> Array:
+    """Return the ranks of m architectures weighted by their probability of feasibility: (m,) float64.
+
+    Args:
+        ranks: (m,) float64, larger is better.
+        posterior: Posterior of the architectures.
+        logarithmic: Whether the ranks are logarithms.
+    """
+    feasibility = posterior.feasibility
+    if feasibility is None:
+        return ranks
+    logs, floor = feasibility.log_probability, feasibility.floor
+    if not feasibility.incumbent:
+        return logs if logarithmic else np.exp(logs)
+    if logarithmic:
+        return ranks + logs
+    above = ranks - floor
+    weighted: Array = floor + np.where(above > 0.0, np.exp(logs) * above, above)
+    return weighted
 
 
 def log_h(z: Array) -> Array:

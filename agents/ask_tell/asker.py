@@ -72,7 +72,10 @@ class Asker:
     def _agent(self, agent: str | Agent) -> Agent:
         searcher = self._named(agent) if isinstance(agent, str) else agent
         if searcher.space != self._space:
-            raise UsageError(f"the agent must search the study's space {self._space!r}, got {searcher.space!r}")
+            raise UsageError(
+                f"the agent must search the study's space {self._space!r}, got {searcher.space!r}: "
+                "make it with the space of the study, study.space"
+            )
         return searcher
 
     def _named(self, name: str) -> Agent:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from archive.constraints import parse as parse_constraint
 from archive.errors import StudyConflictError, UsageError
 from archive.known_costs import NO_COSTS, KnownCosts
 from archive.store.objective_names import parse
@@ -26,6 +27,7 @@ def study(
     protocol: str | None = None,
     objective: str | Sequence[str] | None = None,
     direction: Direction | None = None,
+    constraints: Sequence[str] | None = None,
     budget: int | None = None,
     seed: int | None = None,
     warm_start: Sequence[str] | Literal["all"] = (),
@@ -43,23 +45,28 @@ def study(
         objective: Name of the value that is told [value]; or several objectives as `NAME:minimise` or `NAME:maximise`,
             the direction left out where the name declares one (`archive.store.objective_names`).
         direction: Whether larger or smaller values of the only objective are better [maximise].
+        constraints: Bounds on metrics that are told or on costs, `NAME<=NUMBER` with `<=`, `<`, `>=` or `>` [none].
         budget: Most evaluations [no limit].
         seed: Seed of the agents [0].
         warm_start: Studies to start warm from, or `"all"` eligible ones: see `archive.agents.transfer.eligibility`.
-        costs: Costs that need no training, by the name of the objective, as functions of several networks. They are
-            computed for every candidate; without them, each objective is learnt from what is told. They are not stored.
+        costs: Costs that need no training, by the name of the objective or the constraint, as functions of several
+            networks. They are computed for every candidate, and no network is proposed that does not meet a constraint
+            on one; without them, quantities are learnt from what is told. They are not stored: pass them each time.
             Those of a task of the trainers are `archive.trainer.tasks.known_costs.of_task(task, protocol)`.
 
     Raises:
         StudyConflictError: It exists with other values than those given.
         UnknownNameError: There is no such space or source.
-        UsageError: It is new and no space is given, the budget is less than 1, or an objective is invalid.
+        UsageError: It is new and no space is given, the budget is less than 1, or an objective or a constraint is
+            invalid.
+        InfeasibleError: No network meets the constraints on known costs.
     """
     from archive import spaces
     from archive.agents.ask_tell.study import AskTellStudy
     from archive.agents.ask_tell.types import UNBOUNDED
     from archive.agents.study_setup import open_study
     from archive.spaces import recorded
+    from archive.spaces.constrained import constrained
     from archive.store.records import Study
 
     searched, home = spaces.get(space) if isinstance(space, str) else space, archive.connection.settings.home
@@ -77,10 +84,16 @@ def study(
         own_task = task or name
         stored = Study(name, own_task, f"{own_task}/own", own.name, "value", space_config=own.config)
         budget = UNBOUNDED if budget is None else budget
+    limits = None if constraints is None else tuple(map(parse_constraint, constraints))
     changes: dict[str, Any] = {"task": task, "protocol": protocol, **_objectives(objective, direction)}
+    changes["constraints"] = limits
     requested = replace(stored, **{field: value for field, value in changes.items() if value is not None})
+    feasible = constrained(own, requested.constraints, costs)
+    if feasible is not own:
+        # The search for a network that meets the constraints fails before anything is stored.
+        feasible.initial_pool()
     open_study(archive, requested, budget=budget, seed=seed, sources=warm_start)
-    return AskTellStudy(archive, name, own, costs)
+    return AskTellStudy(archive, name, feasible, costs)
 
 
 def _objectives(objective: str | Sequence[str] | None, direction: Direction | None) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from archive.agents import loop
-from archive.agents.ask_tell.types import UNBOUNDED, LeasedProposal, Told, values_of
+from archive.agents.ask_tell.told import checked
+from archive.agents.ask_tell.types import UNBOUNDED, LeasedProposal, Told
 from archive.agents.base import Agent
 from archive.agents.distance_sync import DistanceSync
 from archive.agents.study_setup import set_budget
@@ -69,7 +70,7 @@ def _evaluate(study: AskTellStudy, objective: Evaluate, asked: LeasedProposal) -
         try:
             with _kept(study, asked):
                 told = objective(asked.architecture)
-                values_of(told, study.record.objectives, {})
+                checked(study.record, told, {}, lambda: asked.architecture, study.costs)
         except Exception as error:
             study.fail(asked, f"{type(error).__name__}: {error}")
         except BaseException:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from archive.agents.ask_tell import enqueueing
 from archive.agents.ask_tell.asker import Asker
+from archive.agents.ask_tell.told import checked
 from archive.agents.ask_tell.types import (
     Batch,
     EnqueuedArchitecture,
@@ -30,13 +31,13 @@ from archive.agents.ask_tell.types import (
     lists,
     network,
     real,
-    values_of,
 )
 from archive.agents.base import Agent
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.known_costs import NO_COSTS, KnownCosts
 from archive.queries import hypervolume
+from archive.spaces.constrained import ConstrainedSpace
 from archive.store.records import Proposal, Result, State
 
 if TYPE_CHECKING:
@@ -64,12 +65,13 @@ class AskTellStudy:
     Attributes:
         archive: The archive of the study.
         name: Its name.
-        space: Its space.
+        space: Its space; of a study with constraints on known costs, the networks that meet them.
+        costs: Known costs of its networks.
     """
 
     def __init__(self, archive: Archive, name: str, space: Space, costs: KnownCosts = NO_COSTS) -> None:
         """Register as a worker."""
-        self.archive, self.name, self.space = archive, name, space
+        self.archive, self.name, self.space, self.costs = archive, name, space, costs
         self._asker = Asker(archive, name, space, costs)
         self._curves: dict[str, dict[int, dict[str, float]]] = {}
 
@@ -143,8 +145,9 @@ class AskTellStudy:
             told: The evaluated proposal: as `ask` returned it, a proposal or its id, or any network of the space, which
                 becomes a proposal if it is none yet. It counts even where the budget is spent.
             value: The study's objective, in its own unit; of several objectives, a value for each in their order, or a
-                mapping by name. NaN or an infinity is no result: the proposal fails with that reason.
-            metrics: Other metrics; objectives beside the first may be among them.
+                mapping by name, in which constrained metrics may be. NaN or an infinity is no result: the proposal
+                fails with that reason.
+            metrics: Other metrics; objectives beside the first and constrained metrics may be among them.
             seconds: Duration of the evaluation.
 
         Returns:
@@ -154,9 +157,9 @@ class AskTellStudy:
             UsageError: A value is missing or not a number, the proposal is of another study, or a network is not of the
                 space.
         """
-        others = {k: real(v, k) for k, v in (metrics or {}).items()}
-        objectives = self.record.objectives
-        values = values_of(value, objectives, others)
+        record = self.record
+        objectives = record.objectives
+        values, others = checked(record, value, metrics or {}, lambda: self._network(told), self.costs)
         for each, number in zip(objectives, values, strict=True):
             if not math.isfinite(number):
                 of = "value" if len(objectives) == 1 else each.name
@@ -169,7 +172,7 @@ class AskTellStudy:
             token = told.token if isinstance(told, LeasedProposal) else uuid.uuid4().hex
             result = Result(
                 value=values[0],
-                metrics=others | {each.name: value for each, value in zip(objectives, values, strict=True)},
+                metrics=others,
                 curve=lists(self._curves.get(proposal.id, {})),
                 seconds=seconds,
             )
@@ -200,11 +203,13 @@ class AskTellStudy:
             Its proposal, in any state where the study already has one.
 
         Raises:
-            InvalidArchitectureError: The network is not a member of the space.
+            InvalidArchitectureError: The network is not a member of the space, or does not meet a constraint on a known
+                cost.
             UsageError: It is not a network, the budget is spent, or the priority is not a finite number.
         """
         number = real(priority, "priority")
-        proposal = self._added(network(architecture, self.archive.architectures), number, motivation)
+        added = network(architecture, self.archive.architectures)
+        proposal = self._added(added, number, motivation, space=self.space)
         if proposal is None:
             raise UsageError(f"the study {self.name!r} has spent its budget of {self.record.budget} evaluations")
         if proposal.state is State.WAITING and proposal.priority != number:
@@ -240,10 +245,12 @@ class AskTellStudy:
         return self.archive.studies.evaluations(self.name)
 
     def best(self) -> Evaluation | None:
-        """Return the best evaluation in the first objective, the first of equal ones; None before the first."""
-        finite = [each for each in self.evaluations() if math.isfinite(each.score)]
-        whole = [each for each in finite if not each.partial]
-        return max(whole or finite, key=lambda each: each.score, default=None)
+        """Return the best evaluation in the first objective that meets the constraints; None before the first.
+
+        Of equal values, the first one.
+        """
+        incumbent = self.archive.studies.snapshot(self.name).incumbent
+        return None if incumbent is None else self.archive.studies.evaluation(incumbent.id)
 
     def pareto_set(self, reference: Sequence[float] | None = None) -> ParetoSet | None:
         """Return the Pareto set of the results with its hypervolume; None before the first.
@@ -253,25 +260,35 @@ class AskTellStudy:
         """
         return hypervolume.pareto_set(self.archive.studies.snapshot(self.name), reference)
 
+    def _network(self, told: LeasedProposal | Proposal | Architecture | str) -> Architecture:
+        if isinstance(told, Architecture | LeasedProposal):
+            return told if isinstance(told, Architecture) else told.architecture
+        proposal = self.archive.proposals.get(told) if isinstance(told, str) else told
+        return self.archive.architectures.get(proposal.architecture_key)
+
     def _proposal(self, told: LeasedProposal | Proposal | Architecture | str) -> Proposal:
         """Return the current proposal, created for a network without one."""
         if isinstance(told, Architecture):
-            proposal = self._added(told, 0.0)
+            # A result is knowledge even of a network that does not meet the constraints.
+            whole = self.space.whole if isinstance(self.space, ConstrainedSpace) else self.space
+            proposal = self._added(told, 0.0, space=whole)
             while proposal is None:
                 # A told result is never refused: the budget is raised for it.
                 counts = self.archive.studies.counts(self.name)
                 self.archive.studies.set_budget(self.name, sum(counts.values()) - counts[State.FAILED] + 1)
-                proposal = self._added(told, 0.0)
+                proposal = self._added(told, 0.0, space=whole)
             return proposal
         proposal = self.archive.proposals.get(told if isinstance(told, str) else told.id)
         if proposal.study != self.name:
             raise UsageError(f"the proposal must be of the study {self.name!r}, got {proposal.id}")
         return proposal
 
-    def _added(self, architecture: Architecture, priority: float, motivation: str | None = None) -> Proposal | None:
+    def _added(
+        self, architecture: Architecture, priority: float, motivation: str | None = None, *, space: Space
+    ) -> Proposal | None:
         """Return the study's proposal of a network, created if there is none; None where the budget is spent."""
         enqueued = EnqueuedArchitecture(architecture, priority, motivation)
-        return enqueueing.add(self.archive, self.name, self.space, enqueued)[0]
+        return enqueueing.add(self.archive, self.name, space, enqueued)[0]
 
     def _value(self, id_: str) -> float | None:
         rows = self.archive.query("MATCH (e:Evaluation {id: $id}) RETURN e.value", {"id": id_}).rows

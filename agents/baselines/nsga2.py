@@ -8,7 +8,8 @@
 |        | in units of the range of each objective; infinite at the ends of a front (section III-B)     |
 
 The population is the N best networks of all evaluated ones by (rank, -d), as after the paper's elitist replacement
-(section III-C) with one child a generation. A parent wins a binary tournament by the same order. Networks have no
+(section III-C) with one child a generation. A parent wins a binary tournament by the same order. Networks that do not
+meet the constraints of the study come after all others, by their violation (section VI). Networks have no
 common crossover, so that a child is a mutation of its parent.
 """
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, draw_new, first_of_pool
 from archive.agents.baselines.random_search import samples
+from archive.agents.constraints.penalty import penalised
 from archive.agents.objectives.goals import points
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
@@ -51,6 +53,7 @@ class Nsga2(Agent):
         when="several objectives: baseline; cheap evaluations, many at once",
     )
     several_objectives = True
+    uses_constraints = True
 
     def __init__(self, space: Space, population: int = 20, n_initial: int = 10) -> None:
         """Check and keep the settings."""
@@ -78,6 +81,8 @@ class Nsga2(Agent):
     def _population(self, history: History) -> list[Architecture]:
         """Return the population, the best first."""
         seen, scores = points(history)
+        if history.constraints is not None:
+            scores = penalised(scores, history.constraints.violations(seen))
         return [seen[at].architecture for at in crowded_order(scores) if self.space.contains(seen[at].architecture)][
             : self.population
         ]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count
+from archive.agents.base import Agent, AgentInfo, History, Observation, Suggestion, check_count
 from archive.agents.baselines.random_search import samples
 from archive.agents.encodings.decisions import ABSENT, Vector, decisions_of
 from archive.agents.objectives.goals import points
@@ -26,6 +26,10 @@ from archive.spaces.base import Space
 if TYPE_CHECKING:
     import optuna
 
+Violations = Callable[["optuna.trial.FrozenTrial"], Sequence[float]]
+
+# Attribute of a trial in which Optuna's samplers record the values of its constraints: at most 0 where they are met.
+_CONSTRAINTS = "constraints"
 # Rejected draws (known, or no member) after which the rest of a batch is random. A draw takes milliseconds.
 _MISSES = 30
 
@@ -35,7 +39,7 @@ class OptunaAgent(Agent):
 
     Every decision is a categorical parameter, pending proposals are running trials. A draw that is no member, or is
     known, is rejected and repeated. Networks without decisions, the branched ones of `cnn` and `mlp`, are left out. Of
-    several objectives, Optuna's sampler gets all.
+    several objectives, Optuna's sampler gets all, and so it does of constraints, those on known quantities included.
 
     Args:
         space: The search space: cells, or `mlp` and `cnn`, of which it finds chains only.
@@ -47,6 +51,7 @@ class OptunaAgent(Agent):
     """
 
     several_objectives = True
+    uses_constraints = True
 
     def __init__(self, space: Space, startup: int = 10) -> None:
         """Check and keep the settings."""
@@ -71,17 +76,24 @@ class OptunaAgent(Agent):
         return [*suggestions, *samples(self.space, n - len(networks), taken, rng)]
 
     @abstractmethod
-    def _sampler(self, seed: int) -> optuna.samplers.BaseSampler:
-        """Return the sampler."""
+    def _sampler(self, seed: int, constraints: Violations | None) -> optuna.samplers.BaseSampler:
+        """Return the sampler.
+
+        Args:
+            seed: Its seed.
+            constraints: Function of a trial for the sampler's argument `constraints_func`; None without constraints.
+        """
 
     def _study(self, history: History, seed: int) -> optuna.Study:
         """Return a study in memory with the history as its trials."""
         seen, scores = points(history)
         directions = ["maximize"] * scores.shape[1]
-        study: optuna.Study = self._optuna.create_study(directions=directions, sampler=self._sampler(seed))
+        sampler = self._sampler(seed, None if history.constraints is None else _recorded)
+        study: optuna.Study = self._optuna.create_study(directions=directions, sampler=sampler)
         state = self._optuna.trial.TrialState
-        for one, values in zip(seen, scores.tolist(), strict=True):
-            self._add_trial(study, one.architecture, state=state.COMPLETE, values=values)
+        for one, values, attributes in zip(seen, scores.tolist(), _attributes(history, seen), strict=True):
+            if attributes is not None:
+                self._add_trial(study, one.architecture, state=state.COMPLETE, values=values, system_attrs=attributes)
         for pending in history.pending:
             self._add_trial(study, pending.architecture, state=state.RUNNING)
         return study
@@ -153,13 +165,14 @@ class Tpe(OptunaAgent):
             raise UsageError(f"candidates must be >= 1, got {candidates}")
         self.multivariate, self.candidates = multivariate, candidates
 
-    def _sampler(self, seed: int) -> optuna.samplers.BaseSampler:
+    def _sampler(self, seed: int, constraints: Violations | None) -> optuna.samplers.BaseSampler:
         sampler: optuna.samplers.BaseSampler = self._optuna.samplers.TPESampler(
             n_startup_trials=self.startup,
             n_ei_candidates=self.candidates,
             multivariate=self.multivariate,
             group=self.multivariate,
             constant_liar=True,
+            constraints_func=constraints,
             seed=seed,
         )
         return sampler
@@ -191,11 +204,31 @@ class GpOptuna(OptunaAgent):
         super().__init__(space, startup)
         self.deterministic = deterministic
 
-    def _sampler(self, seed: int) -> optuna.samplers.BaseSampler:
+    def _sampler(self, seed: int, constraints: Violations | None) -> optuna.samplers.BaseSampler:
         sampler: optuna.samplers.BaseSampler = self._optuna.samplers.GPSampler(
-            n_startup_trials=self.startup, deterministic_objective=self.deterministic, seed=seed
+            n_startup_trials=self.startup,
+            deterministic_objective=self.deterministic,
+            constraints_func=constraints,
+            seed=seed,
         )
         return sampler
+
+
+def _recorded(trial: optuna.trial.FrozenTrial) -> Sequence[float]:
+    """Return the violations that a trial has on record; Optuna calls it for trials of its own only."""
+    violations: Sequence[float] = trial.system_attrs[_CONSTRAINTS]
+    return violations
+
+
+def _attributes(history: History, seen: Sequence[Observation]) -> list[dict[str, Any] | None]:
+    """Return the attributes of trials in which Optuna's samplers read constraints; None where one is unknown."""
+    constraints = history.constraints
+    if constraints is None:
+        return [{} for _ in seen]
+    # In units of the bounds: TPE adds the violations of different constraints up.
+    units = [abs(each.bound) or 1.0 for each in constraints.constraints]
+    rows = -constraints.slacks(seen) / np.array(units)
+    return [{_CONSTRAINTS: row} if np.isfinite(row).all() else None for row in rows.tolist()]
 
 
 def _optuna(agent: str) -> Any:

@@ -25,6 +25,7 @@ class RandomSearch(Agent):
         when="baseline of everything; an archive without bias",
     )
     several_objectives = True
+    uses_constraints = True
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""

@@ -12,17 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from archive.agents.acquisition.batch import BatchSelection
-from archive.agents.acquisition.candidate_generators import CandidateGenerator
+from archive.agents.acquisition.candidate_generators import CandidateGenerator, listing_of
 from archive.agents.acquisition.evolution import Ranked
 from archive.agents.acquisition.functions import Acquisition
 from archive.agents.base import Agent, History, Suggestion, check_count, first_of_pool
 from archive.agents.baselines.random_search import samples
 from archive.agents.bayesopt.repeats import repeats
+from archive.agents.constraints.feasibility import weighted
+from archive.agents.constraints.models import default_slacks
 from archive.agents.noise import is_noisy
 from archive.agents.objectives import selection
 from archive.agents.objectives.goals import points
@@ -59,7 +62,8 @@ class Method:
         shortlist: L, at least 1.
         transfer: Use of source studies of other tasks; None ignores them.
         repeats: Where evaluations have noise (`archive.agents.noise`): whether the incumbent is the one of
-            `NoisyIncumbent`, and networks may be evaluated again.
+            `NoisyIncumbent`, and networks may be evaluated again; not with constraints on measured quantities.
+        slacks: Model of the measured quantities of constraints; None for that of `default_slacks`.
     """
 
     surrogate: Surrogate
@@ -69,6 +73,7 @@ class Method:
     shortlist: int = 300
     transfer: SourceUse | None = None
     repeats: bool = False
+    slacks: Surrogate | None = None
 
 
 class ModelBased(Agent):
@@ -84,13 +89,15 @@ class ModelBased(Agent):
         method: Configuration of the search.
 
     Of a study with several objectives, the networks of greatest expected hypervolume improvement are suggested
-    (`archive.agents.objectives.selection`), whatever the acquisition and the batch rule.
+    (`archive.agents.objectives.selection`), whatever the acquisition and the batch rule. Under constraints, both are
+    multiplied by the probability of feasibility (`archive.agents.constraints.feasibility`).
 
     Raises:
         UsageError: `n_initial` or the length of the short list is out of range.
     """
 
     several_objectives = True
+    uses_constraints = True
 
     def __init__(self, space: Space, n_initial: int, method: Method) -> None:
         """Check and keep the method."""
@@ -113,6 +120,11 @@ class ModelBased(Agent):
         if isinstance(pairwise, CachedDistances):
             return tuple(pairwise.grams)
         return (pairwise,) if isinstance(pairwise, Gram) else ()
+
+    @cached_property
+    def slacks(self) -> Surrogate:
+        """Model of the measured quantities of constraints."""
+        return self.method.slacks or default_slacks(self.space, listing_of(self.method.source))
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
@@ -157,7 +169,7 @@ class ModelBased(Agent):
 
     def _choose_for_goals(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         # Without a result that has all objectives there is no front: networks are drawn at random.
-        return selection.choose(self.method, history, n, rng) if len(points(history)[0]) else []
+        return selection.choose(self.method, self.slacks, history, n, rng) if len(points(history)[0]) else []
 
     def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
         scores = np.array([seen.score for seen in history.usable], dtype=np.float64)
@@ -165,8 +177,13 @@ class ModelBased(Agent):
         surrogate = transfer.with_sources(self.method.surrogate, history) if transfer else self.method.surrogate
         networks = [seen.architecture.functional for seen in history.usable]
         fitted: Fitted = surrogate.fit(networks, scores, rng)
-        if self.method.repeats and fitted.noises() is not None and is_noisy(history.usable):
-            fitted = NoisyIncumbent(fitted, tuple({one.key: one for one in networks}.values()))
+        constraints = history.constraints
+        met = np.ones(len(networks), np.bool_) if constraints is None else constraints.met(history.usable)
+        if self.method.repeats and met.any() and fitted.noises() is not None and is_noisy(history.usable):
+            known = (one for one, each in zip(networks, met, strict=True) if each)
+            fitted = NoisyIncumbent(fitted, tuple({one.key: one for one in known}.values()))
+        if constraints is not None and not (isinstance(fitted, NoisyIncumbent) and not constraints.measured):
+            fitted = weighted(fitted, history, networks, self.slacks, rng)
         return fitted.hallucinate([pending.architecture.functional for pending in history.pending])
 
     def _suggest(self, chosen: Sequence[Ranked], model: Fitted) -> list[Suggestion]:

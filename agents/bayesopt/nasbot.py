@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ from archive.agents.acquisition import functions as acquisitions
 from archive.agents.acquisition.evolution import Candidate, best_new, evaluations_at, evolve
 from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, first_of_pool
 from archive.agents.baselines.random_search import Rand, samples
-from archive.agents.surrogates.base import Array, Fitted
+from archive.agents.constraints.feasibility import weighted
+from archive.agents.constraints.models import default_slacks
+from archive.agents.surrogates.base import Array, Fitted, Surrogate
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule, SliceSampling
 from archive.architecture.graph import Architecture
@@ -57,6 +60,8 @@ class Nasbot(Agent):
         when="free-form networks, evaluations of minutes or hours",
     )
 
+    uses_constraints = True
+
     def __init__(self, space: Space, n_initial: int = 10, acquisition: str = "ei", samples: int = 10) -> None:
         """Check and keep the settings."""
         super().__init__(space)
@@ -71,6 +76,10 @@ class Nasbot(Agent):
         # A cache of distances: it makes later calls faster and changes none of their results.
         self._gram = Gram(OTMANN())
         self._surrogate = DistanceGP(self._gram, nasbot_covariance(), SliceSampling(SamplingSchedule(samples)))
+
+    @cached_property
+    def _slacks(self) -> Surrogate:
+        return default_slacks(self.space)
 
     @property
     def grams(self) -> tuple[Gram[Any], ...]:
@@ -99,7 +108,8 @@ class Nasbot(Agent):
 
     def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
         scores = np.array([seen.score for seen in history.usable], dtype=np.float64)
-        fitted = self._surrogate.fit([seen.architecture for seen in history.usable], scores, rng)
+        networks = [seen.architecture for seen in history.usable]
+        fitted = weighted(self._surrogate.fit(networks, scores, rng), history, networks, self._slacks, rng)
         return fitted.hallucinate([pending.architecture for pending in history.pending])
 
     def _choose(self, history: History, model: Fitted, rng: np.random.Generator) -> Suggestion | None:

@@ -39,6 +39,7 @@ from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.length_scale_prior import DimensionScaledPrior
+from archive.agents.surrogates.outcome_transforms import OutcomeTransform
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError
 from archive.kernels.base import Distance
@@ -78,11 +79,11 @@ class MemberModel:
     cheap: bool
     prior: float
 
-    def surrogate(self, transform: str) -> DistanceGP:
+    def surrogate(self, transform: str | OutcomeTransform) -> DistanceGP:
         """Return the Gaussian process of the member, with the inference of the preset `default` of `gp`.
 
         Args:
-            transform: A name of `archive.agents.surrogates.outcome_transforms`.
+            transform: One of `archive.agents.surrogates.outcome_transforms`, or its name.
         """
         preset = PRESETS["default"]
         learning = replace(preset.learning, prior=self.prior)

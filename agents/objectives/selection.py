@@ -1,7 +1,8 @@
 """Suggestions for several objectives: the networks of greatest expected hypervolume improvement.
 
     history -> a surrogate for each learnt objective, exact values of the known ones
-            -> candidates ranked by log EHVI over the front of results and pending proposals
+            -> candidates ranked by log EHVI over the front of results and pending proposals, plus log PoF, the
+               probability that they meet the constraints of the study (`archive.agents.constraints.feasibility`)
             -> one by one, each selected network a point of the front at its expected scores
 
 The posterior of each surrogate is taken in score units (`Posterior.in_scores`), so that volumes have the units of the
@@ -23,10 +24,11 @@ import numpy as np
 
 from archive.agents.acquisition.evolution import Rank, Ranked
 from archive.agents.base import History, Suggestion
+from archive.agents.constraints.feasibility import SlackModels
 from archive.agents.objectives.decomposition import free_boxes
 from archive.agents.objectives.ehvi import LogEhvi
 from archive.agents.objectives.goals import Goals, points
-from archive.agents.surrogates.base import Array, Fitted, Posterior
+from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate
 from archive.architecture.graph import Architecture
 
 if TYPE_CHECKING:
@@ -36,23 +38,28 @@ MARGIN = 0.1
 """Distance of the reference point beyond the worst scores, as a share of their range."""
 
 
-def choose(method: Method, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+def choose(method: Method, slacks: Surrogate, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
     """Return up to n suggestions for the goals of a history.
 
     Args:
         method: Configuration of the agent; its acquisition and batch rule are for one objective, and not used.
+        slacks: Model of the measured quantities of constraints.
         history: A history with goals. At least one observation has all objectives.
         n: Most networks to return.
         rng: Source of randomness.
     """
     assert history.goals is not None
-    _, scores = points(history)
-    models = ObjectiveModels.fit(method, history, history.goals, rng)
+    seen, scores = points(history)
+    models = ObjectiveModels.fit(method, slacks, history, history.goals, rng)
     pending = [one.architecture for one in history.pending]
-    front, reference = np.vstack([scores, models.expected(pending)]), reference_point(scores)
+    front, reference = scores, reference_point(scores)
+    if history.constraints is not None:
+        front = front[history.constraints.met(seen)]
+    searching = history.constraints is not None and bool(history.constraints.measured) and not len(front)
+    front = np.vstack([front, models.expected(pending)])
     models = models.hallucinate(pending)
 
-    rank = models.ranking(front, reference)
+    rank = models.feasible if searching else models.ranking(front, reference)
     ranked = method.source.candidates(history, rank, max(method.shortlist, n), rng, logarithmic=True)
     chosen: list[Suggestion] = []
     while ranked and len(chosen) < n:
@@ -61,7 +68,8 @@ def choose(method: Method, history: History, n: int, rng: np.random.Generator) -
         chosen.append(_suggestion(best, models))
         if len(chosen) < n and ranked:
             front, models = np.vstack([front, models.expected([network])]), models.hallucinate([network])
-            ranks = models.ranking(front, reference)([one.candidate.architecture for one in ranked])
+            rank = models.feasible if searching else models.ranking(front, reference)
+            ranks = rank([one.candidate.architecture for one in ranked])
             order = np.argsort(-ranks, kind="stable")
             ranked = [Ranked(ranked[at].candidate, float(ranks[at])) for at in order]
     return chosen
@@ -81,13 +89,17 @@ class ObjectiveModels:
     Attributes:
         goals: The objectives.
         fitted: Position of a learnt objective to its surrogate.
+        slacks: Models of the measured quantities of constraints.
     """
 
     goals: Goals
     fitted: dict[int, Fitted]
+    slacks: SlackModels
 
     @classmethod
-    def fit(cls, method: Method, history: History, goals: Goals, rng: np.random.Generator) -> ObjectiveModels:
+    def fit(
+        cls, method: Method, slacks: Surrogate, history: History, goals: Goals, rng: np.random.Generator
+    ) -> ObjectiveModels:
         """Fit the surrogate of a method to each learnt objective; sources of other tasks inform the first one."""
         scores = goals.scores(history.usable)
         networks = [seen.architecture.functional for seen in history.usable]
@@ -98,12 +110,13 @@ class ObjectiveModels:
             if not at and method.transfer is not None:
                 surrogate = method.transfer.with_sources(surrogate, history)
             fitted[at] = surrogate.fit([networks[row] for row in known], scores[known, at], rng)
-        return cls(goals, fitted)
+        return cls(goals, fitted, SlackModels.fit(slacks, history, rng))
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> ObjectiveModels:
         """Return the models conditioned on fantasies of these networks; see `Fitted.hallucinate`."""
         functional = [one.functional for one in architectures]
-        return replace(self, fitted={at: model.hallucinate(functional) for at, model in self.fitted.items()})
+        fitted = {at: model.hallucinate(functional) for at, model in self.fitted.items()}
+        return replace(self, fitted=fitted, slacks=self.slacks.hallucinate(functional))
 
     def posteriors(self, architectures: Sequence[Architecture]) -> list[Posterior | Array]:
         """Return what `LogEhvi` takes: posteriors in score units, and the values of the known objectives."""
@@ -115,12 +128,21 @@ class ObjectiveModels:
         ]
 
     def ranking(self, front: Array, reference: Array) -> Rank:
-        """Return the function that gives log EHVI of networks over a front: (n, M) and (M,) float64."""
+        """Return the function that gives log (EHVI PoF) of networks over a front: (n, M) and (M,) float64."""
         gain = LogEhvi(*free_boxes(front, reference))
-        return lambda architectures: gain(self.posteriors(architectures))
+        return lambda architectures: gain(self.posteriors(architectures)) + self.feasible(architectures)
+
+    def feasible(self, architectures: Sequence[Architecture]) -> Array:
+        """Return log PoF of networks: (m,) float64."""
+        return self.slacks.log_probability(architectures)
 
     def expected(self, architectures: Sequence[Architecture]) -> Array:
-        """Return expected scores of networks: (m, M) float64; rows with an unknown cost are left out."""
+        """Return expected scores of networks: (m, M) float64.
+
+        Networks with an unknown cost are left out, and those that probably do not meet the constraints.
+        """
+        probable = self.feasible(architectures) >= np.log(0.5)
+        architectures = [one for one, each in zip(architectures, probable, strict=True) if each]
         if not architectures:
             return np.empty((0, len(self.goals.objectives)))
         columns = [one.mean if isinstance(one, Posterior) else one for one in self.posteriors(architectures)]

@@ -32,6 +32,21 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class Feasibility:
+    """How probable it is that architectures meet the constraints of a study (`archive.agents.constraints`).
+
+    Attributes:
+        log_probability: (m,) float64, logarithm of the probability of feasibility.
+        floor: Lowest expected (transformed) score of a network with a result.
+        incumbent: Whether a result meets the constraints.
+    """
+
+    log_probability: Array
+    floor: float
+    incumbent: bool
+
+
+@dataclass(frozen=True)
 class Posterior:
     """A mixture of S Gaussians over the scores of m architectures, or over transformed scores.
 
@@ -46,6 +61,7 @@ class Posterior:
         weights: (S,) float64, of sum 1; None for equal weights.
         scales: S fitted transforms, one for each member; empty where all members predict scores.
         noises: (S,) float64, variance of the noise of an evaluation of g(score); None where evaluations are exact.
+        feasibility: Probability that the architectures meet the constraints; None without constraints.
     """
 
     means: Array
@@ -55,6 +71,7 @@ class Posterior:
     weights: Array | None = None
     scales: tuple[Scale, ...] = ()
     noises: Array | None = None
+    feasibility: Feasibility | None = None
 
     def in_scores(self) -> Posterior:
         """Return the marginals in score units.

@@ -176,14 +176,22 @@ class CompressBelowMedian(OutcomeTransform):
 
 
 class LogRegret(OutcomeTransform):
-    """The logarithm of the regret, in units of the median regret."""
+    """The logarithm of the regret, in units of the median regret.
+
+    Args:
+        best: b; None for the greatest score that it is fitted to.
+    """
 
     name = "log-regret"
 
+    def __init__(self, best: float | None = None) -> None:
+        """Keep the incumbent's score."""
+        self.best = best
+
     def learn(self, scores: Array) -> Scale:
         """See `OutcomeTransform.learn`."""
-        plain, best = Scale.of(scores), float(scores.max())
-        # Where more than half of the scores equal the best, the median regret is 0; the spread replaces it.
+        plain, best = Scale.of(scores), float(scores.max()) if self.best is None else self.best
+        # Where half of the scores equal or exceed the best, the median regret is at most 0; the spread replaces it.
         regret = best - float(np.median(scores))
         unit = regret if regret > 1e-6 * plain.spread else plain.spread
         return Scale.of(scores, LogRegretMap(best, unit, float(scores.min())))

@@ -1,0 +1,160 @@
+"""Probability of feasibility, as a part of the posterior that acquisitions see.
+
+| symbol  | meaning                                                                                  | shape |
+|---------|------------------------------------------------------------------------------------------|-------|
+| m       | query architectures                                                                      | scalar|
+| mu, s, w| posterior mean and standard deviation of the slack g of a measured quantity, by member   | (S, m)|
+|         | of a mixture, and the weights of the members                                             |       |
+| PoF     | P(g >= 0) = sum_s w_s Phi(mu_s / s_s), multiplied over the measured quantities           | (m,)  |
+| tau     | incumbent: the greatest posterior mean of the score among the networks that meet the     | (S,)  |
+|         | constraints                                                                              |       |
+
+An acquisition is multiplied by PoF (Schonlau, Welch and Jones, 1998; Gardner et al., Bayesian optimization with
+inequality constraints, 2014). Before one result meets the constraints there is no incumbent, and PoF alone is
+maximised. Quantities are modelled independently, by the Gaussian processes of `archive.agents.bayesopt.portfolio` on
+standardised slacks: resolution must not depend on the distance from the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from scipy.special import log_ndtr, logsumexp
+
+from archive.agents.base import History
+from archive.agents.surrogates.base import Array, Feasibility, Fitted, Posterior, Surrogate
+from archive.architecture.graph import Architecture
+
+LEAST_STD = 1e-150
+"""Of a network without uncertainty; its PoF is 0 or 1, never 0/0."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SlackModels:
+    """Fitted surrogates of the slacks of the measured quantities.
+
+    Attributes:
+        fitted: One for each quantity of which a result is known; the others have no model, and PoF 1.
+    """
+
+    fitted: tuple[Fitted, ...]
+
+    @classmethod
+    def fit(cls, surrogate: Surrogate, history: History, rng: np.random.Generator) -> SlackModels:
+        """Fit a surrogate to the known slacks of each measured quantity of a history with constraints."""
+        constraints = history.constraints
+        if constraints is None or not constraints.measured or not history.usable:
+            return cls(())
+        slacks = constraints.slacks(history.usable)
+        networks = [seen.architecture.functional for seen in history.usable]
+        fitted = []
+        for at in constraints.measured:
+            known = np.flatnonzero(np.isfinite(slacks[:, at]))
+            if len(known):
+                fitted.append(surrogate.fit([networks[row] for row in known], slacks[known, at], rng))
+        return cls(tuple(fitted))
+
+    def log_probability(self, architectures: Sequence[Architecture]) -> Array:
+        """Return log PoF: (m,) float64, never NaN."""
+        networks, total = [one.functional for one in architectures], np.zeros(len(architectures))
+        for model in self.fitted:
+            posterior = model.posterior(networks)
+            logs = log_ndtr(posterior.means / np.maximum(np.sqrt(posterior.variances), LEAST_STD))
+            weights = None if posterior.weights is None else posterior.weights[:, None]
+            mean = logsumexp(logs, axis=0, b=weights)
+            total += mean if weights is not None else mean - np.log(len(logs))
+        return np.maximum(total, np.finfo(np.float64).min)
+
+    def hallucinate(self, architectures: Sequence[Architecture]) -> SlackModels:
+        """Return the models conditioned on fantasies of these networks; see `Fitted.hallucinate`."""
+        networks = [one.functional for one in architectures]
+        return SlackModels(tuple(model.hallucinate(networks) for model in self.fitted))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ConstrainedPosterior(Fitted):
+    """A fitted surrogate of the score with the incumbent tau, and with PoF in its posterior.
+
+    Attributes:
+        fitted: The surrogate of the score.
+        incumbents: Networks that meet the constraints: observed ones, and pending ones of which PoF is at least 1/2.
+        observed: Networks with a result, at least one.
+        slacks: The models of the slacks.
+    """
+
+    fitted: Fitted
+    incumbents: tuple[Architecture, ...]
+    observed: tuple[Architecture, ...]
+    slacks: SlackModels
+
+    @cached_property
+    def best(self) -> Array | None:
+        """The incumbent's (transformed) score tau, by member: (S,) float64; None without an incumbent."""
+        return self.fitted.posterior(self.incumbents).means.max(axis=1) if self.incumbents else None
+
+    @cached_property
+    def floor(self) -> float:
+        """The lowest expected (transformed) score of a network with a result."""
+        return float(self.fitted.posterior(self.observed).mean.min())
+
+    def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
+        """See `Fitted.posterior`."""
+        inner = self.fitted.posterior(architectures, joint=joint)
+        probability = self.slacks.log_probability(architectures)
+        feasibility = Feasibility(probability, self.floor, self.best is not None)
+        return replace(inner, best=inner.best if self.best is None else self.best, feasibility=feasibility)
+
+    def hallucinate(self, architectures: Sequence[Architecture]) -> ConstrainedPosterior:
+        """See `Fitted.hallucinate`. The scores of fantasies count for the incumbent where PoF is at least 1/2."""
+        if len(architectures) == 0:
+            return self
+        probable = self.slacks.log_probability(architectures) >= np.log(0.5)
+        known = {one.key for one in self.incumbents}
+        # Without a result that meets the constraints, the search is for one: a fantasy is none.
+        added = [one for one, p in zip(architectures, probable, strict=True) if p and one.key not in known]
+        return ConstrainedPosterior(
+            self.fitted.hallucinate(architectures),
+            (*self.incumbents, *added) if self.incumbents else (),
+            self.observed,
+            self.slacks.hallucinate(architectures),
+        )
+
+    def noises(self) -> Array | None:
+        """See `Fitted.noises`."""
+        return self.fitted.noises()
+
+    def task_correlations(self) -> Mapping[str, float]:
+        """See `Fitted.task_correlations`."""
+        return self.fitted.task_correlations()
+
+
+def weighted(
+    fitted: Fitted, history: History, networks: Sequence[Architecture], surrogate: Surrogate, rng: np.random.Generator
+) -> Fitted:
+    """Return a fitted surrogate with the constraints of a history; unchanged where all results meet known ones.
+
+    Args:
+        fitted: The surrogate of the scores, before any fantasy.
+        history: The history that it was fitted to.
+        networks: The networks of `history.usable` in their order, in the form that it was fitted to.
+        surrogate: Model of the slacks.
+        rng: Source of randomness.
+    """
+    constraints = history.constraints
+    if constraints is None:
+        return fitted
+    met = constraints.met(history.usable)
+    if met.all() and not constraints.measured:
+        return fitted
+    distinct = tuple({one.key: one for one in networks}.values())
+    incumbents = tuple({one.key: one for one, each in zip(networks, met, strict=True) if each}.values())
+    if not incumbents and not constraints.measured:
+        # All candidates meet the constraints, and no result does: an improvement is one over the worst result.
+        incumbents = (min(zip(networks, history.usable, strict=True), key=lambda pair: pair[1].score)[0],)
+    return ConstrainedPosterior(fitted, incumbents, distinct, SlackModels.fit(surrogate, history, rng))

@@ -1,0 +1,87 @@
+"""The constraints of a study, and the slacks of a history for them.
+
+| symbol | meaning                                                                     | shape  |
+|--------|-----------------------------------------------------------------------------|--------|
+| K      | constraints                                                                 | scalar |
+| G      | slacks (`archive.constraints`), NaN where the quantity of a result is unknown | (n, K) |
+| d      | violations: 0 exactly where all constraints are met, infinite where unknown | (n,)   |
+
+A quantity is known if it is a function of the network that needs no training. The space of the agents then has no
+network that does not meet the constraint (`archive.spaces.constrained`), but a history may: results that were told, or
+those of the studies that it started warm from. The other quantities are measured: only results tell them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.constraints import Constraint
+from archive.known_costs import KnownCosts
+
+if TYPE_CHECKING:
+    from archive.agents.base import Observation
+    from archive.store.records import Evaluation
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class StudyConstraints:
+    """The constraints of a study.
+
+    Attributes:
+        constraints: K constraints, at least one.
+        known: Functions of the known quantities, by name.
+    """
+
+    constraints: tuple[Constraint, ...]
+    known: KnownCosts = field(default_factory=dict)
+
+    @property
+    def measured(self) -> tuple[int, ...]:
+        """Positions of the constraints whose quantities only results tell."""
+        return tuple(at for at, each in enumerate(self.constraints) if each.name not in self.known)
+
+    def told(self, evaluation: Evaluation, objective: str) -> tuple[float, ...]:
+        """Return the measured quantities of an evaluation, NaN where it has no such metric.
+
+        Args:
+            evaluation: The evaluation.
+            objective: Name of the metric that is its value.
+        """
+        metrics = {objective: evaluation.value, **evaluation.metrics}
+        return tuple(metrics.get(self.constraints[at].name, float("nan")) for at in self.measured)
+
+    def slacks(self, observations: Sequence[Observation]) -> Array:
+        """Return G of observations: (n, K) float64."""
+        return np.stack([each.sign * (v - each.bound) for each, v in self._values(observations)], axis=1)
+
+    def violations(self, observations: Sequence[Observation]) -> Array:
+        """Return d of observations: (n,) float64."""
+        total = np.zeros(len(observations))
+        for each, values in self._values(observations):
+            total += [each.violation(value) for value in values.tolist()]
+        return total
+
+    def met(self, observations: Sequence[Observation]) -> NDArray[np.bool_]:
+        """Return whether observations meet all constraints: (n,)."""
+        met: NDArray[np.bool_] = self.violations(observations) == 0.0
+        return met
+
+    def _values(self, observations: Sequence[Observation]) -> list[tuple[Constraint, Array]]:
+        """Return each constraint with the values of its quantity, (n,) float64."""
+        networks, measured = [seen.architecture for seen in observations], self.measured
+        pairs: list[tuple[Constraint, Array]] = []
+        for at, each in enumerate(self.constraints):
+            if at in measured:
+                place = measured.index(at)
+                told = [seen.measured[place] if seen.measured else np.nan for seen in observations]
+                pairs.append((each, np.array(told, np.float64)))
+            else:
+                pairs.append((each, np.asarray(self.known[each.name](networks), np.float64)))
+        return pairs
