@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from archive.cli.documents.base import Document, JsonObject
+from archive.cli.documents.constraints import ConstraintItem, NearestItem
 from archive.cli.documents.pareto import ObjectiveItem, ParetoItem
 from archive.cli.documents.studies import EstimateItem
 
@@ -77,12 +78,15 @@ class SearchDocument(Document):
         exhausted: Whether there is nothing left to evaluate.
         warm_started_from: Names of the sources.
         server: Where the archive is.
-        best: The architecture of the best single value; null where no evaluation succeeded (exit code 3).
+        best: The architecture of the best single value that meets the constraints; null where no evaluation succeeded
+            or none meets them (exit code 3).
         recommended: The architecture to use where another training could give another value, by posterior mean; null
             where results have no noise: `best` is then the recommendation.
         gain: Gain over the initial networks; null where it is not known.
         objectives: All objectives; `objective` is the first.
         pareto: Pareto set of several objectives; null with one, or without results.
+        constraints: Bounds that the best network must meet.
+        nearest: The result of the smallest violation, where none meets the constraints; else null.
     """
 
     study: str
@@ -104,3 +108,5 @@ class SearchDocument(Document):
     gain: GainItem | None
     objectives: list[ObjectiveItem]
     pareto: ParetoItem | None
+    constraints: list[ConstraintItem]
+    nearest: NearestItem | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from archive.cli.documents.base import Document, JsonObject
+from archive.cli.documents.constraints import ConstraintItem, NearestItem
 from archive.cli.documents.pareto import ObjectiveItem, ParetoItem
 
 StateName = Literal["waiting", "running", "complete", "pruned", "failed"]
@@ -52,13 +53,14 @@ class StudyItem(JsonObject):
         objective: Name of the metric that is optimised.
         direction: Whether larger or smaller values are better.
         objectives: All objectives; `objective` is the first.
+        constraints: Bounds that the best network must meet.
         budget: Most evaluations.
         seed: Seed of the study.
         agent: The agent that began it, where one did.
         rungs: Where trainings pause; null where they do not.
         created: When it was made (ISO 8601, UTC).
         counts: Proposals in each state.
-        best: Best value so far, in the task's own unit.
+        best: Best value so far that meets the constraints, in the task's own unit.
     """
 
     study: str
@@ -69,6 +71,7 @@ class StudyItem(JsonObject):
     objective: str
     direction: Literal["maximise", "minimise"]
     objectives: list[ObjectiveItem]
+    constraints: list[ConstraintItem]
     budget: int
     seed: int
     agent: str | None
@@ -178,7 +181,8 @@ class StudyDocument(Document, StudyItem):
     Attributes:
         warm_started_from: Names of its sources.
         sources: Contribution of each source.
-        incumbent: Id of the best proposal so far, in the first objective.
+        incumbent: Id of the best proposal so far that meets the constraints, in the first objective.
+        nearest: The result of the smallest violation, where none meets the constraints; else null.
         pareto: Pareto set of several objectives; null with one, or without results.
         proposals: By number.
     """
@@ -186,6 +190,7 @@ class StudyDocument(Document, StudyItem):
     warm_started_from: list[str]
     sources: list[SourceItem]
     incumbent: str | None
+    nearest: NearestItem | None
     pareto: ParetoItem | None
     proposals: list[ProposalItem]
 
@@ -219,7 +224,7 @@ class BestItem(ProposalItem):
 
 
 class BestList(Document):
-    """The best networks of a study.
+    """The best networks of a study that meet its constraints.
 
     Attributes:
         study: Its name.
@@ -228,6 +233,7 @@ class BestList(Document):
         noise: Estimated standard deviation of a result; null where results have no noise, or it cannot be estimated.
         luckiest: Id of the proposal with the best single value where results have noise, else null.
         pareto: Pareto set of several objectives; null with one, or without results.
+        nearest: The result of the smallest violation, where none meets the constraints; else null.
         proposals: The best first: by the mean of `expected` where results have noise, else by value; of several
             objectives, in the first.
     """
@@ -238,6 +244,7 @@ class BestList(Document):
     noise: float | None
     luckiest: str | None
     pareto: ParetoItem | None
+    nearest: NearestItem | None
     proposals: list[BestItem]
 
 

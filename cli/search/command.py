@@ -63,6 +63,14 @@ TABLE_PAUSE = 0.01
     help="Metric to optimise: any that the recipe reports, or a cost (params, latency_ms …). Repeat it for a front.",
 )
 @click.option(
+    "--constraint",
+    "constraints",
+    metavar="'METRIC<=NUMBER'",
+    multiple=True,
+    show_default="the study's, else none",
+    help="Bound on a metric or a cost, with <=, <, >= or >: 'params<=0.3M'. Repeat it for several.",
+)
+@click.option(
     "--direction",
     type=click.Choice(["maximise", "minimise"]),
     show_default="the study's, else the task's",
@@ -132,6 +140,7 @@ def search(
     protocol_name: str | None,
     recipe: str | None,
     objectives: tuple[str, ...],
+    constraints: tuple[str, ...],
     direction: Direction | None,
     space_name: str | None,
     study_name: str | None,
@@ -166,6 +175,10 @@ def search(
     With several --objective, the search looks for the Pareto set: networks that no other one exceeds in all of them.
     Costs that need no training are computed for every candidate: params, flops, and the latencies of a table. The agent
     is portfolio, unless --agent names another one that searches for several objectives.
+
+    With --constraint, the best network is the best one that meets all bounds. A network whose known costs do not meet
+    them is never proposed. Metrics that a training measures are modelled: proposals maximise the acquisition times the
+    probability that all bounds are met. Quote the text, since < and > redirect in a shell.
     """
     from archive import settings
     from archive.agents.study_setup import open_study
@@ -182,6 +195,7 @@ def search(
         rungs=rungs,
         reduction=reduction,
         objectives=objectives,
+        constraints=constraints,
     )
     sources = "all" if warm_start == "all" else listed("--warm-start", "the names of studies, or all", warm_start) or ()
     created(ctx, observe)
@@ -247,7 +261,6 @@ def _search(
     from archive.cli.search.live import LiveView
     from archive.cli.search.waiting import ClaimWatch
     from archive.store.records import State
-    from archive.trainer.tasks import known_costs
     from archive.trainer.tasks.tabular import TabularProtocol
 
     agent, protocol = request.agent, request.protocol
@@ -268,7 +281,7 @@ def _search(
         snapshots = loop.run(
             *(archive, study, agent),
             version=__version__,
-            costs=known_costs.of_study(study, archive.connection.settings.home),
+            costs=request.costs,
             batch=batch,
             retrain=retrain,
             pause=pause,

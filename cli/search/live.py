@@ -122,7 +122,8 @@ class LiveView:
     def _foot(self, snapshot: Snapshot) -> Text:
         best = snapshot.incumbent
         if best is None:
-            return text(("no evaluation yet", "dim"))
+            waiting = "no result meets the constraints yet" if self.study.constraints else "no evaluation yet"
+            return text((waiting, "dim"))
         return text(f"best: #{best.number} {best.architecture_key[:8]}, {self.study.objective} {_number(best.value)}")
 
     @property

@@ -63,7 +63,7 @@ def _several(options: SearchOptions, task: Task | TabularTask, stored: Study | N
     """Return the objectives of the options, learnt ones first."""
     if options.direction is not None:
         raise UsageError("--direction is for one objective: with several, write NAME:minimise or NAME:maximise")
-    computed, measured, complete = _known(options, task, stored)
+    computed, measured, complete = quantities(options, task, stored)
     declared: Mapping[str, Direction] = {task.objective: task.direction}
     objectives = [parse(text, declared, [*measured, *computed]) for text in options.objectives]
     for each in objectives:
@@ -85,7 +85,9 @@ _COSTS = ("params", "flops", "latency_ms", "peak_memory_bytes")
 """Costs that trainers measure and that can be objectives; a recipe may report others."""
 
 
-def _known(options: SearchOptions, task: Task | TabularTask, stored: Study | None) -> tuple[list[str], list[str], bool]:
+def quantities(
+    options: SearchOptions, task: Task | TabularTask, stored: Study | None
+) -> tuple[list[str], list[str], bool]:
     """Return the names of known costs, those of other metrics, and whether results have no others."""
     from archive.trainer.tasks import known_costs
     from archive.trainer.tasks.tabular import TabularTask

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from archive.cli.render import print_line
 from archive.cli.search.request import agent_of
+from archive.cli.study.constraints import constraint_items, nearest_item, unmet_line
 from archive.cli.study.estimates import best_view, best_views, estimate_item, interval
 from archive.cli.study.pareto import objective_items, pareto_item, print_pareto
 
@@ -111,6 +112,8 @@ def outcome(
         "gain": gained and asdict(gained),
         "objectives": objective_items(study),
         "pareto": pareto_item(last),
+        "constraints": constraint_items(study),
+        "nearest": nearest_item(last),
     }
     if best is not None:
         result["best"] = {
@@ -149,6 +152,9 @@ def print_outcome(ctx: click.Context, result: Mapping[str, Any], study: Study) -
         study: The stored study.
     """
     best, archive = result["best"], _command("archive", ctx.find_root())
+    if best is None and result["evaluations"] and study.constraints:
+        print_line(unmet_line(list(map(str, study.constraints)), result["evaluations"], result["nearest"]))
+        return
     if best is None:
         reasons = f"{archive} study show {shlex.quote(study.name)}"
         print_line(f"no evaluation succeeded; see the reasons with: {reasons}")

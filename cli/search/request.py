@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from archive.agents.base import Agent
     from archive.api import Archive
+    from archive.constraints import Constraint
+    from archive.known_costs import KnownCosts
     from archive.spaces.base import Space
     from archive.store.records import Direction, Objective, Study
     from archive.trainer.tasks.file_access import FileAccess
@@ -28,7 +30,8 @@ AGENT, TASK = "nasbot", "digits"
 class SearchOptions:
     """Options of `archive search` that describe the study; None for those left out. Each has the option's name.
 
-    `objectives` are the texts of all `--objective`, of which `objective` and `direction` are the first.
+    `objectives` are the texts of all `--objective`, of which `objective` and `direction` are the first, `constraints`
+    those of all `--constraint`.
     """
 
     agent: str | None = None
@@ -42,6 +45,7 @@ class SearchOptions:
     rungs: str | None = None
     reduction: int | None = None
     objectives: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,13 +56,15 @@ class SearchRequest:
         study: The study, as it would be stored if it were new.
         task: Its task.
         protocol: Its training protocol.
-        agent: Its search agent.
+        agent: Its search agent, over the networks that meet the constraints on known costs.
+        costs: Known costs of its networks, where objectives or constraints may need them.
     """
 
     study: Study
     task: Task | TabularTask
     protocol: TrainingProtocol | TabularProtocol
     agent: Agent
+    costs: KnownCosts
 
 
 def named(archive: Archive, name: str) -> Study | None:
@@ -86,16 +92,19 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
         access: Files that may be opened when the study names them, and not the user; None means any.
 
     Raises:
-        UnknownNameError: There is no such agent, task, protocol, space or objective.
+        UnknownNameError: There is no such agent, task, protocol, space, objective or quantity.
         SettingsError: The data of the task are missing and cannot be fetched, or the study's file may not be opened.
         UsageError: The options contradict each other, the agent's name has settings, or the study's task cannot be
             searched.
+        InfeasibleError: No network of the space meets the constraints on known costs.
     """
     from archive import agents
     from archive.agents.objectives import support
+    from archive.cli.search import constraints as limits
     from archive.cli.search.objectives import resolved
+    from archive.known_costs import NO_COSTS
     from archive.store.records import Study
-    from archive.trainer.tasks import registry
+    from archive.trainer.tasks import known_costs, registry
 
     several = stored is None and len(options.objectives) > 1
     agent = options.agent or (support.DEFAULT if several else agent_of(stored))
@@ -110,8 +119,10 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
     protocol = _protocol(options, task, space.name, stored)
     registry.prepare(task, protocol)
     objective, direction = _objective(options, task, protocol, stored)
+    constraints = limits.resolved(options, task, stored)
+    costs = known_costs.of_task(task, protocol.name) if further or constraints else NO_COSTS
     study = Study(
-        name=_name(agent, space, task, further) if options.study is None else options.study,
+        name=options.study or _name(agent, space, task, further, constraints),
         task=task.name,
         protocol=protocol.name,
         space=space.name,
@@ -120,12 +131,30 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
         config={"agent": agent, "protocol": protocol.as_dict(), **_rungs(options, stored, task, protocol)},
         space_config=space.config,
         further=further,
+        constraints=constraints,
     )
-    return SearchRequest(study, task, protocol, agents.get(agent, space))
+    return SearchRequest(study, task, protocol, agents.get(agent, _feasible(space, constraints, costs)), costs)
 
 
-def _name(agent: str, space: Space, task: Task | TabularTask, further: tuple[Objective, ...]) -> str:
-    return "-".join([agent, space.name, task.label, *(each.name for each in further)])
+def _feasible(space: Space, constraints: tuple[Constraint, ...], costs: KnownCosts) -> Space:
+    """Return the networks of a space that meet constraints on known costs; raises where there are none."""
+    from archive.spaces.constrained import constrained
+
+    feasible = constrained(space, constraints, costs)
+    if feasible is not space:
+        feasible.initial_pool()
+    return feasible
+
+
+def _name(
+    agent: str,
+    space: Space,
+    task: Task | TabularTask,
+    further: tuple[Objective, ...],
+    constraints: tuple[Constraint, ...],
+) -> str:
+    names = (*(each.name for each in further), *(each.label for each in constraints))
+    return "-".join([agent, space.name, task.label, *names])
 
 
 def _refuse_settings(agent: str) -> None:

@@ -9,6 +9,7 @@ import click
 from archive.cli.names import STUDY
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, open_archive, print_json, print_line, print_message, print_table
+from archive.cli.study.constraints import nearest_item, unmet
 from archive.cli.study.estimates import best_view, best_views, estimate_item, interval
 from archive.cli.study.items import proposal_item
 from archive.cli.study.pareto import pareto_item, print_pareto
@@ -34,6 +35,8 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
 
     Of several objectives the Pareto set: the results that no other one exceeds in all of them.
 
+    Of a study with constraints, results that meet them.
+
     Results of whole trainings only, unless a study with rungs has none yet. Of equal values, the earlier one comes
     first.
 
@@ -55,7 +58,7 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
     if as_json:
         about = {"study": study.name, "objective": study.objective, "direction": study.direction}
         noise = {"noise": ranked and ranked.noise, "luckiest": lucky and lucky.id}
-        print_json({**about, **noise, "pareto": pareto, "proposals": items})
+        print_json({**about, **noise, "pareto": pareto, "nearest": nearest_item(snapshot), "proposals": items})
     elif pareto is not None:
         print_pareto(pareto)
     elif items:
@@ -64,7 +67,7 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
             deviation = "" if ranked.noise is None else f"; noise of a training: {ranked.noise:.2g}"
             print_line(f"luckiest value: {lucky.value:.4g}, {lucky.architecture_key} (#{lucky.number}){deviation}")
     else:
-        print_message(f"the study {study.name} has no evaluation with a value yet")
+        print_message(unmet(snapshot) or f"the study {study.name} has no evaluation with a value yet")
 
 
 def _by_value(snapshot: Snapshot, count: int) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from archive.cli.render import (
     printable,
 )
 from archive.cli.study import best, export, log, plot, watch
+from archive.cli.study.constraints import nearest_item, unmet
 from archive.cli.study.items import proposal_item, study_item
 from archive.cli.study.pareto import pareto_item, print_pareto
 from archive.errors import UsageError
@@ -79,17 +80,21 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
     if as_json:
         for row in sources:
             row["couplings"] = [{"number": at, "coupling": rho} for at, rho in row["couplings"].items()]
-        about = {"sources": sources, "incumbent": best and best.id, "pareto": pareto}
+        nearest = nearest_item(snapshot)
+        about = {"sources": sources, "incumbent": best and best.id, "nearest": nearest, "pareto": pareto}
         print_json({**described, **about, "proposals": proposals})
         return
     rungs = Rungs.of(stored.config)
     counts = {state: count for state, count in described["counts"].items() if count}
     described["objectives"] = ", ".join(map(str, stored.objectives)) if stored.further else None
+    described["constraints"] = ", ".join(map(str, stored.constraints)) or None
     fields = {**described, "counts": counts, **({} if rungs is None else {"rungs": rungs.describe()})}
     print_fields({key: value for key, value in fields.items() if value is not None and key != "best"}, 18)
     if best is not None:
         shown = f" {best.architecture_key} (#{best.number}), value {best.value:.4g}"
         print_line((f"{'incumbent':<18}", "bold"), shown, wrap=True)
+    elif (line := unmet(snapshot)) is not None:
+        print_line(line, wrap=True)
     if pareto is not None:
         print_pareto(pareto)
     if sources:

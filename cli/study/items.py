@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from archive.cli.study.constraints import constraint_items
 from archive.cli.study.pareto import objective_items
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def study_item(study: Study, counts: Mapping[State, int], best: float | None) ->
         "objective": study.objective,
         "direction": study.direction,
         "objectives": objective_items(study),
+        "constraints": constraint_items(study),
         "budget": study.budget,
         "seed": study.seed,
         "agent": agent if isinstance(agent, str) else None,
