@@ -30,6 +30,7 @@ from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.stacking import FittedStackedGP, StackedGP
 from archive.agents.transfer.source_tasks import observation, split
 from archive.architecture.graph import Architecture
+from archive.constraints import violation
 from archive.errors import ArchiveError, NumericalError
 from archive.spaces import recorded
 from archive.spaces.base import Space
@@ -118,8 +119,8 @@ def of_study(archive: Archive, study: Study) -> Recommendations | None:
     """Rank the networks of a study, with the evaluations of its sources of the same task as further data.
 
     Returns:
-        The networks that the study has a whole, finite result of; None where its results have no noise, or its space
-        is not known here: their values then are the best estimates.
+        The networks that the study has a whole, finite result of that meets its constraints; None where its results
+        have no noise, or its space is not known here: their values then are the best estimates.
     """
     evaluations = archive.studies.history(study.name)
     own, _ = split(evaluations, study)
@@ -131,8 +132,11 @@ def of_study(archive: Archive, study: Study) -> Recommendations | None:
     except ArchiveError:
         return None
     # Of the evaluations, not of the observations: a copy of a source's result is the study's own result.
+    of_own = [seen for seen in evaluations if seen.study == study.name and _is_whole(seen)]
     own_keys = {
-        seen.architecture.functional_key for seen in evaluations if seen.study == study.name and _is_whole(seen)
+        seen.architecture.functional_key
+        for seen in of_own
+        if not violation(study.constraints, {study.objective: seen.value, **seen.metrics})
     }
     recommended = recommend(space, observations, own_keys)
     return recommended if recommended.ranked else None

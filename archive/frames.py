@@ -41,7 +41,7 @@ _TIMES = ("created", "started", "finished")
 
 
 def studies(archive: Archive) -> pd.DataFrame:
-    """Return the studies by name, oldest first: objective, counts of proposals, best value."""
+    """Return the studies by name, oldest first: objective, counts of proposals, best value, constraints."""
     rows = []
     for summary in archive.studies.list():
         study = summary.study
@@ -49,6 +49,7 @@ def studies(archive: Archive) -> pd.DataFrame:
         counts = {state.value.lower(): summary.counts.get(state, 0) for state in State}
         rows.append({"study": study.name, **{name: getattr(study, name) for name in names}, **counts})
         rows[-1]["best"] = summary.best
+        rows[-1]["constraints"] = ", ".join(map(str, study.constraints)) or None
     return _frame(rows, "study", [], ())
 
 

@@ -73,7 +73,10 @@ class RankedNetwork:
 
 @dataclass(frozen=True)
 class StudyProgress:
-    """A study and its progress; `trainers` is the number of trainers at work that serve it."""
+    """A study and its progress; `trainers` is the number of trainers at work that serve it.
+
+    `best` meets all `constraints`.
+    """
 
     name: str
     task: str
@@ -93,6 +96,7 @@ class StudyProgress:
     warm_started_from: list[str]
     trainers: int
     best: RankedNetwork | None
+    constraints: list[str]
 
 
 @dataclass(frozen=True)
@@ -136,6 +140,7 @@ def study(archive: Archive, name: StudyName) -> StudyProgress:
         warm_started_from=archive.studies.sources(name),
         trainers=sum(one.study in (None, name) for one in serving),
         best=None if best is None else _proposed(archive, [best])[0],
+        constraints=[str(each) for each in record.constraints],
     )
 
 

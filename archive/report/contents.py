@@ -162,7 +162,8 @@ def _search(study: Study, agent: str, sources: Sequence[str]) -> str:
         "seed": study.seed,
     }
     given = [f"--{name} {shlex.quote(str(value))}" for name, value in options.items() if value is not None]
-    return " ".join(["archive search", *given])
+    limits = [f"--constraint {shlex.quote(str(each))}" for each in study.constraints]
+    return " ".join(["archive search", *given, *limits])
 
 
 def costs_on_record(results: RecordedResults) -> list[str]:

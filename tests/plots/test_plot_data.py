@@ -34,9 +34,8 @@ def recorded(values, direction="maximise", partial=None, **columns):
     values = np.array(values, np.float64)
     n = len(values)
     partial = np.zeros(n, np.bool_) if partial is None else np.array(partial)
-    return RecordedResults(
-        study(direction=direction), np.arange(n), values, partial, np.arange(n, dtype=np.float64), columns
-    )
+    created, feasible = np.arange(n, dtype=np.float64), np.ones(n, np.bool_)
+    return RecordedResults(study(direction=direction), np.arange(n), values, partial, created, columns, feasible)
 
 
 @given(st.lists(VALUES, max_size=12), st.sampled_from(["maximise", "minimise"]))

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from archive.dashboard.endpoints.inputs import archive_of, choice, integer, named_study, news_of
-from archive.dashboard.feeds.study import ABOUT, FIELDS, NUMBER, RUNS, STATE, VALUE, Row, StudyFeed
+from archive.dashboard.feeds.study import ABOUT, FEASIBLE_AT, FIELDS, NUMBER, RUNS, STATE, VALUE, Row, StudyFeed
 from archive.dashboard.wire import binary_response, json_response, table
 from archive.errors import UsageError
 from archive.queue import event_log
@@ -27,6 +27,7 @@ STATES = ("WAITING", "RUNNING", "COMPLETE", "PRUNED", "FAILED")
 NUMBERS = {
     **dict.fromkeys(("value", "finished"), "f8"),
     **dict.fromkeys(("mean", "std", "epochs", "seconds", "params", "flops", "latency_ms", "peak_memory_bytes"), "f4"),
+    "feasible": "f4",
 }
 """Columns of numbers with their types."""
 PAGE, LARGEST_PAGE = 50, 1000
@@ -162,7 +163,8 @@ def _numbers(text: str) -> list[int]:
 
 def _best(feed: StudyFeed, count: int) -> list[int]:
     better = sign(feed.study.direction)
-    rows = [row for row in feed.rows.values() if row[VALUE] is not None and math.isfinite(row[VALUE])]
+    known = (row for row in feed.rows.values() if row[VALUE] is not None and math.isfinite(row[VALUE]))
+    rows = [row for row in known if row[FEASIBLE_AT]]
     whole = [row for row in rows if row[STATE] == "COMPLETE"] or rows
     return [row[NUMBER] for row in heapq.nsmallest(count, whole, key=lambda row: (-better * row[VALUE], row[NUMBER]))]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from archive.dashboard.feeds.base import Entries, Feed
 from archive.store.properties import study_from
 from archive.store.records import Study
-from archive.store.study_creation import FEASIBLE
+from archive.store.studies.creation import FEASIBLE
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection

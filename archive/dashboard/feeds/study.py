@@ -26,6 +26,7 @@ from archive.dashboard.feeds.base import Entries, Feed
 from archive.store.properties import CURVE, EPOCH, proposal_id, with_prefix
 from archive.store.records import Study, sign
 from archive.store.studies import studies
+from archive.store.studies.creation import FEASIBLE, constraint_lists
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
@@ -49,11 +50,13 @@ FIELDS: Mapping[str, str] = {
     "worker": "p.worker",
     "reason": "p.reason",
     "answered_from": "e.answered_from",
+    # Constraints are parameters: these queries start from proposals, and the study's node would cost a look-up each.
+    "feasible": f"coalesce({FEASIBLE.replace('s.', '$')}, false)",
 }
 """Fields of a row with their places in the database."""
 
 NUMBER, STATE, VALUE = (list(FIELDS).index(name) for name in ("number", "state", "value"))
-REASON = list(FIELDS).index("reason")
+REASON, FEASIBLE_AT = (list(FIELDS).index(name) for name in ("reason", "feasible"))
 
 _COLLECTED = f"collect([{', '.join(FIELDS.values())}])"
 
@@ -237,6 +240,7 @@ class StudyFeed(Feed):
         return some
 
     def _rows(self, query: str, **parameters: Any) -> list[Row]:
+        parameters |= constraint_lists(self.study)
         read = self._connection.read(lambda tx: [row for part in tx.run(query, **parameters) for row in part["rows"]])
         return [tuple(row) for row in read]
 
@@ -244,7 +248,7 @@ class StudyFeed(Feed):
         better = sign(self.study.direction)
         for row in rows:
             value = row[VALUE]
-            if row[STATE] != "COMPLETE" or value is None or value != value:
+            if row[STATE] != "COMPLETE" or value is None or value != value or not row[FEASIBLE_AT]:
                 continue
             best = self._best
             # Of equal values the earlier one is no worse; a corrected value of the same proposal replaces it.
@@ -265,6 +269,7 @@ class StudyFeed(Feed):
             "seed": study.seed,
             "agent": agent if isinstance(agent, str) else None,
             "created": study.created,
+            "constraints": [str(each) for each in study.constraints],
             "note": self._extent.get("note") or "",
             "tags": self._extent.get("tags") or [],
             "counts": {name: count for name, count in sorted(self._counts.items()) if count},

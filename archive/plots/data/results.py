@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from archive.errors import UsageError
 from archive.store import result_columns
+from archive.store.properties import METRIC
 from archive.store.records import sign
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class RecordedResults:
         partial: (n,) whether the value was measured before the end of the training, at a rung.
         created: (n,) time of the record, in milliseconds since 1970; NaN where it is unknown.
         columns: Further columns of n results by name, as `archive.store.result_columns` has them.
+        feasible: (n,) whether a result meets the constraints of the study.
     """
 
     study: Study
@@ -49,6 +51,7 @@ class RecordedResults:
     partial: Booleans
     created: Floats
     columns: Mapping[str, list[Any]]
+    feasible: Booleans
 
     def __len__(self) -> int:
         """Number of results."""
@@ -61,11 +64,11 @@ class RecordedResults:
 
     @property
     def comparable(self) -> Booleans:
-        """(n,) whether a result counts for the best: a number of a whole training.
+        """(n,) whether a result counts for the best: a number of a whole training that meets the constraints.
 
         Partial results count only in a study that has no whole one, as in `archive study best`.
         """
-        known = ~np.isnan(self.value)
+        known = ~np.isnan(self.value) & self.feasible
         whole = known & ~self.partial
         return whole if whole.any() else known
 
@@ -76,9 +79,8 @@ class RecordedResults:
     def at(self, rows: Integers) -> RecordedResults:
         """Return some of the results."""
         columns = {name: [column[row] for row in rows] for name, column in self.columns.items()}
-        return RecordedResults(
-            self.study, self.number[rows], self.value[rows], self.partial[rows], self.created[rows], columns
-        )
+        kept = (each[rows] for each in (self.number, self.value, self.partial, self.created))
+        return RecordedResults(self.study, *kept, columns, self.feasible[rows])
 
 
 def read(archive: Archive, studies: str | Sequence[str], columns: Sequence[str] = ()) -> list[RecordedResults]:
@@ -98,7 +100,8 @@ def read(archive: Archive, studies: str | Sequence[str], columns: Sequence[str] 
         raise UsageError("a plot needs at least one study")
     stored = [archive.studies.get(name) for name in names]
     check_comparable(stored)
-    read = result_columns.read(archive.connection, names, [*_ALWAYS, *columns])
+    limits = dict.fromkeys(METRIC + each.name for study in stored for each in study.constraints)
+    read = result_columns.read(archive.connection, names, list(dict.fromkeys([*_ALWAYS, *columns, *limits])))
     by_name = {one.study: one.columns for one in read}
     return [_recorded(study, by_name[study.name]) for study in stored]
 
@@ -131,4 +134,13 @@ def _recorded(study: Study, columns: result_columns.Columns) -> RecordedResults:
     order = np.lexsort((number, created))
     others = {name: [column[row] for row in order] for name, column in columns.items() if name != "number"}
     value, partial = floats(columns["value"]), np.array([bool(each) for each in columns["partial"]], np.bool_)
-    return RecordedResults(study, number[order], value[order], partial[order], created[order], others)
+    recorded = (number[order], value[order], partial[order], created[order])
+    return RecordedResults(study, *recorded, others, _feasible(study, others))
+
+
+def _feasible(study: Study, columns: Mapping[str, list[Any]]) -> Booleans:
+    """Return (n,) whether results meet the constraints of their study."""
+    met = np.ones(len(columns["value"]), np.bool_)
+    for each in study.constraints:
+        met &= [each.violation(value) == 0.0 for value in columns[METRIC + each.name]]
+    return met

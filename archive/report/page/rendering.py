@@ -99,6 +99,8 @@ def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
     study, results = report.study, report.results
     agent = study.config.get("agent")
     yield "objective", f"{study.objective}, {study.direction}"
+    if study.constraints:
+        yield "constraints", ", ".join(map(str, study.constraints))
     if report.best:
         yield "best value", f"{report.best[0].value:.6g} (#{report.best[0].number})"
     if report.recommended is not None:

@@ -91,6 +91,16 @@ def check_constraints(constraints: Sequence[Constraint]) -> None:
             raise UsageError(f"a study needs one bound of each kind on {each.name}, got {both}")
 
 
+def constraint_lists(study: Study) -> dict[str, list[Any] | None]:
+    """Return the constraints as parallel lists, for queries; None for a study without."""
+    limits = study.constraints
+    return {
+        "constrained": [each.name for each in limits] or None,
+        "operators": [each.operator for each in limits] or None,
+        "bounds": [each.bound for each in limits] or None,
+    }
+
+
 def check_budget(budget: int) -> None:
     """Check that a number of proposals can be the budget of a study.
 
@@ -144,7 +154,7 @@ def _properties(study: Study) -> dict[str, Any]:
         "config": to_json(study.config),
         "seed": study.seed,
         **_objectives(study),
-        **_constraints(study),
+        **({} if not study.constraints else constraint_lists(study)),
     }
 
 
@@ -154,17 +164,6 @@ def _objectives(study: Study) -> dict[str, list[str]]:
         return {}
     names, directions = zip(*((each.name, each.direction) for each in study.objectives), strict=True)
     return {"objectives": [*names], "directions": [*directions]}
-
-
-def _constraints(study: Study) -> dict[str, list[Any]]:
-    """Return the constraints as parallel lists, for queries; empty for a study without."""
-    if not study.constraints:
-        return {}
-    return {
-        "constrained": [each.name for each in study.constraints],
-        "operators": [each.operator for each in study.constraints],
-        "bounds": [each.bound for each in study.constraints],
-    }
 
 
 def _place(study: Study) -> dict[str, Any]:

@@ -38,7 +38,7 @@ COUNTS = f"""
 MATCH (s:Study)-[:PROPOSED]->(p:Proposal)
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 WITH s.name AS name, p.state AS state,
-     CASE WHEN NOT isNaN(e.value) AND {study_creation.FEASIBLE} THEN e.value END AS value
+     CASE WHEN NOT isNaN(e.value) AND {creation.FEASIBLE} THEN e.value END AS value
 RETURN name, state, count(*) AS proposals, max(value) AS largest, min(value) AS smallest
 """
 

@@ -12,7 +12,8 @@ const ARRAYS = { f8: Float64Array, f4: Float32Array, u4: Uint32Array, u1: Uint8A
 
 /** Fields of a row of the news, in the order of archive/dashboard/feeds/study.py. */
 export const FIELDS = ["number", "state", "value", "mean", "std", "agent", "architecture", "epochs", "seconds", "finished",
-  "params", "flops", "latency_ms", "peak_memory_bytes", "rung", "worker", "reason", "answered_from"];
+  "params", "flops", "latency_ms", "peak_memory_bytes", "rung", "worker", "reason", "answered_from",
+  "feasible"];
 
 /**
  * Read the binary form of a table.
@@ -120,7 +121,7 @@ export class Points {
     return this.known.has(name);
   }
 
-  /** Whether each point has a comparable value: of whole trainings, or of all while there is none. */
+  /** Whether each point has a comparable value that meets the constraints: of whole trainings, or of all while there is none. */
   comparable() {
     this.usable ??= this.#comparable();
     return this.usable;
@@ -128,12 +129,12 @@ export class Points {
 
   #comparable() {
     const complete = this.states.indexOf("COMPLETE");
-    const [states, values] = [this.column("state"), this.column("value")];
+    const [states, values, feasible] = [this.column("state"), this.column("value"), this.column("feasible")];
     const whole = new Uint8Array(this.rows);
     const any = new Uint8Array(this.rows);
     let count = 0;
     for (let at = 0; at < this.rows; at++) {
-      any[at] = Number(Number.isFinite(values[at]));
+      any[at] = Number(Number.isFinite(values[at]) && feasible[at] === 1);
       whole[at] = Number(any[at] && states[at] === complete);
       count += whole[at];
     }

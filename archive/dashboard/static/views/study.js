@@ -61,7 +61,8 @@ function showFacts() {
     fact("evaluated", [el("span", { id: "done" }, String(done)), ` of ${about.budget} `, el("progress", { value: Math.min(1, done / (about.budget || 1)), max: 1 })]),
     fact("proposals", Object.entries(about.counts).map(([state, count]) => [badge(state), ` ${count}  `]).flat()),
     fact("agent", about.agent ?? "–"), fact("task", about.task), fact("protocol", about.protocol), fact("space", about.space),
-    fact("direction", about.direction), fact("created", moment(about.created)));
+    fact("direction", about.direction), about.constraints.length > 0 && fact("constraints", about.constraints.join(", ")),
+    fact("created", moment(about.created)));
 }
 
 function showActions() {

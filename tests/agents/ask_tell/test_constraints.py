@@ -1,0 +1,60 @@
+"""Ask and tell under constraints: known costs of the caller, told quantities, the best result, mistakes."""
+
+from __future__ import annotations
+
+import pytest
+
+from archive import agents
+from archive.agents.replay import recheck
+from archive.errors import InfeasibleError, InvalidArchitectureError, StudyConflictError, UsageError
+
+COSTS = {"layers": lambda networks: [float(len(each.layers)) for each in networks]}
+LIMITS = ["layers<=6", "latency_ms<5"]
+
+
+def opened(archive, name="mine", **settings):
+    return agents.study(archive, name, "nasbench201", objective="accuracy", costs=COSTS, seed=1, **settings)
+
+
+def test_known_costs_restrict_what_is_asked_and_other_quantities_are_told(archive):
+    study = opened(archive, constraints=LIMITS)
+    first, second = study.ask("random", 2)
+    assert all(len(each.architecture.layers) <= 6 for each in (first, second))
+    with pytest.raises(UsageError, match="a value of each constrained metric; there is none of latency_ms"):
+        study.tell(first, 0.9)
+    assert study.tell(first, {"accuracy": 0.9, "latency_ms": 7.0})
+    assert study.best() is None
+    assert study.tell(second, 0.2, metrics={"latency_ms": 3.0})
+    assert study.best().value == 0.2
+    # Known costs that were not told are computed.
+    assert study.best().metrics == {
+        "accuracy": 0.2,
+        "latency_ms": 3.0,
+        "layers": float(len(second.architecture.layers)),
+    }
+    large = next(each for each in study.space.whole.members() if len(each.layers) == 8)
+    with pytest.raises(InvalidArchitectureError, match="does not meet layers<=6: its layers is 8"):
+        study.enqueue(large)
+    assert study.tell(large, 0.99, metrics={"latency_ms": 1.0})
+    assert study.best().value == 0.2
+    assert agents.study(archive, "mine", costs=COSTS).space == study.space
+    with pytest.raises(StudyConflictError, match="with the constraints layers<=6, latency_ms<5, got latency_ms<5"):
+        agents.study(archive, "mine", constraints=LIMITS[1:])
+    with pytest.raises(UsageError, match=r"make it with the space of the study, study\.space"):
+        study.ask(agents.get("random", study.space.whole))
+    with pytest.raises(InfeasibleError, match="meets layers<=1"):
+        opened(archive, "none", constraints=["layers<=1"])
+    assert archive.studies.names() == ["mine"]
+
+
+def test_a_whole_search_meets_constraints_and_can_be_replayed(archive):
+    study = opened(archive, constraints=LIMITS)
+
+    def evaluate(network):
+        return {"accuracy": 1.0 / len(network.edges), "latency_ms": 1.5 * len(network.edges)}
+
+    best = study.run(evaluate, budget=8, agent=agents.get("gp", study.space, n_initial=4, candidates="mutations"))
+    results = study.evaluations()
+    assert len(results) == 8 and all(each.metrics["layers"] <= 6 for each in results)
+    assert best.value == max(each.value for each in results if each.metrics["latency_ms"] < 5)
+    assert recheck(archive, "mine", COSTS).differing == ()

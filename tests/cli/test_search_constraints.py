@@ -1,0 +1,109 @@
+"""Searches under constraints, as a user types them: what is proposed, shown, resumed and refused."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from archive import spaces
+from archive.agents.replay import recheck
+from archive.architecture import codec
+from archive.cli.documents.search import SearchDocument
+from archive.cli.documents.studies import BestList, StudyDocument
+from archive.cli.search.request import SearchOptions, request_of
+from archive.constraints import parse
+from archive.errors import InfeasibleError, UnknownNameError, UsageError
+from archive.trainer.tasks import known_costs, registry
+from tests.support.commands import serving, shell
+from tests.support.json_documents import faults
+
+CELLS = 24
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory):
+    """A table with an accuracy, a latency and parameters: the more parameters, the better."""
+    path = tmp_path_factory.mktemp("constraints") / "cells.csv"
+    cells, rng = spaces.get("nasbench201").members()[::250][:CELLS], np.random.default_rng(0)
+    rows = [
+        f"{codec.to_nasbench201(cell)},{0.02 * at + 0.3 * rng.uniform():.4f},{at / 8}" for at, cell in enumerate(cells)
+    ]
+    path.write_text("\n".join(["arch_str,accuracy,params_millions", *rows]))
+    return f"table:{path}#accuracy"
+
+
+def asked(*constraints, **options):
+    return request_of(SearchOptions(constraints=constraints, **options))
+
+
+def test_constraints_are_checked_and_supplied_by_the_study(task):
+    found = asked("params<=1.5M", "accuracy>0.1", task=task)
+    assert found.study.constraints == (parse("params<=1500000"), parse("accuracy>0.1"))
+    assert found.study.name == "nasbot-nasbench201-cells-accuracy-params-at-most-1500000-accuracy-above-0.1"
+    # Only the quantity that needs no training restricts the space.
+    assert [*map(str, found.agent.space.constraints)] == ["params<=1500000"]
+    assert len(found.agent.space.members()) == 13 and "constraints" not in found.study.space_config
+    again = request_of(SearchOptions(study=found.study.name), found.study)
+    assert again.study.constraints == found.study.constraints
+    assert request_of(SearchOptions(study=found.study.name, task="digits"), found.study).study.constraints == ()
+    trained = asked("latency_ms<=2", "valid_loss<1", task="diabetes")
+    assert trained.agent.space == trained.task.search_space(trained.study.space)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "error", "message"),
+    [
+        ("parms<=3", UnknownNameError, "unknown quantity .* 'parms': did you mean params"),
+        ("params=3", UsageError, "a constraint is NAME<=NUMBER, with <=, <, >= or >, got 'params=3'"),
+        ("params<=few", UsageError, "the bound of a constraint is a number .* got 'few'"),
+        (
+            "params<0",
+            InfeasibleError,
+            r"no network of the space nasbench201 meets params<0: the nearest, \|.*has params 0",
+        ),
+    ],
+)
+def test_mistakes(task, constraint, error, message):
+    with pytest.raises(error, match=message):
+        asked(constraint, task=task)
+
+
+def test_a_search_proposes_what_meets_its_constraints_and_resumes(archive, store_settings, tmp_path, task):
+    with shell(store_settings, tmp_path) as user:
+
+        def search(*arguments, code=0):
+            with serving(archive):
+                return user.types("search", "--trainers", "0", *arguments, code=code)
+
+        options = ["--task", task, "--agent", "portfolio", "--study", "small"]
+        done = json.loads(search(*options, "--constraint", "params<1.5M", "--budget", "11", "--json").stdout)
+        assert faults(done, SearchDocument) == [] and (done["evaluations"], done["failed"]) == (11, 0)
+        assert done["constraints"] == [{"name": "params", "operator": "<", "bound": 1.5e6}]
+        results = archive.studies.evaluations("small")
+        assert all(each.metrics["params"] < 1.5e6 for each in results)
+        assert done["best"]["value"] == max(each.value for each in results) and done["nearest"] is None
+        ended = search("--study", "small", "--budget", "20").stderr
+        assert "all 12 networks of the space are evaluated: 12 of 20 evaluations" in ended
+        refused = search("--study", "small", "--constraint", "params<=1.5M", code=2).stderr
+        assert "exists with the constraints params<1500000, got params<=1500000" in refused
+        about = registry.get(task)
+        assert recheck(archive, "small", known_costs.of_task(about, about.protocol().name)).differing == ()
+        described = json.loads(user.types("study", "show", "small", "--json").stdout)
+        assert faults(described, StudyDocument) == [] and described["constraints"] == done["constraints"]
+        assert "params<1500000" in user.types("study", "show", "small").stdout
+        # A bound on what only results tell: none meets it.
+        unmet = search(*options[:-1], "high", "--constraint", "accuracy>=9", "--budget", "4", code=3).stdout
+        best = max(archive.studies.evaluations("high"), key=lambda each: each.value)
+        line = (
+            f"none of the 4 results meets accuracy>=9: the nearest, {best.architecture.key} ({best.id}), has accuracy"
+        )
+        assert line in " ".join(unmet.split())
+        found = json.loads(user.types("study", "best", "high", "--json").stdout)
+        assert faults(found, BestList) == [] and found["proposals"] == []
+        assert found["nearest"]["proposal"] == best.id and found["nearest"]["metrics"] == {"accuracy": best.value}
+        assert "none of the 4 results meets" in user.types("study", "best", "high").stderr
+        assert "the nearest" in user.types("study", "show", "high").stdout
+        nothing = search(*options[:-1], "none", "--constraint", "params<0", code=3).stderr
+        assert "no network of the space nasbench201 meets params<0" in nothing and "none" not in archive.studies.names()
