@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KnownCost = Callable[[Sequence[Any]], "NDArray[np.float64]"]
-"""Function of m networks that returns their costs, (m,) float64, NaN where a network has none."""
+"""Function of m networks that returns their costs, (m,) float64 or a list, NaN where a network has none."""
 
 KnownCosts = Mapping[str, KnownCost]
 """Known costs of the networks of a study, by the name that the results have."""

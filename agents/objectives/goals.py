@@ -61,7 +61,7 @@ class Goals:
         scores = np.full((len(architectures), len(self.objectives)), np.nan)
         for at, each in enumerate(self.objectives):
             if at not in self.learnt:
-                scores[:, at] = sign(each.direction) * self.known[each.name](architectures)
+                scores[:, at] = sign(each.direction) * np.asarray(self.known[each.name](architectures), np.float64)
         return scores
 
     def scores(self, observations: Sequence[Observation]) -> Array:

@@ -83,7 +83,8 @@ class ConstrainedSpace(Space):
         """Return d of networks of the whole space: (m,) float64."""
         total = np.zeros(len(architectures))
         for each in self.constraints:
-            total += [each.violation(cost) for cost in self._costs[each.name](architectures).tolist()]
+            costs = np.asarray(self._costs[each.name](architectures), np.float64)
+            total += [each.violation(cost) for cost in costs.tolist()]
         return total
 
     def validate(self, architecture: Architecture) -> None:
