@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from archive.agents.provenance import count_in
 from archive.store.properties import from_json
 from archive.store.records import State
+from archive.store.snapshots import violation_of
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -98,7 +99,9 @@ def initial_numbers(archive: Archive, snapshot: Snapshot) -> frozenset[int]:
 
 
 def _complete(snapshot: Snapshot) -> Iterable[ProposalView]:
-    return (view for view in snapshot.proposals if view.state is State.COMPLETE)
+    """Return the results of whole trainings that meet the constraints, as the incumbent does."""
+    complete = (view for view in snapshot.proposals if view.state is State.COMPLETE)
+    return (view for view in complete if not violation_of(snapshot.study, view))
 
 
 def _sizes(archive: Archive, agents: Iterable[str]) -> Mapping[str, int]:

@@ -18,6 +18,7 @@ from archive.errors import UsageError
 from archive.mcp.arguments import NetworkArgument, StudyName, network_of
 from archive.mcp.limits import WAIT_SECONDS
 from archive.spaces import recorded
+from archive.spaces.constrained import constrained
 from archive.store.properties import whole_id
 from archive.store.records import State
 from archive.store.snapshots import ProposalView, read_view
@@ -84,7 +85,13 @@ def propose(
         None if parent is None else archive.architectures.get(find(parent)),
         tuple(operations or ()),
     )
-    space = recorded.of_record(record.space, record.space_config, archive.connection.settings.home)
+    home = archive.connection.settings.home
+    space = recorded.of_record(record.space, record.space_config, home)
+    if record.constraints:
+        # Imported here because it loads the builders of networks.
+        from archive.trainer.tasks import known_costs
+
+        space = constrained(space, record.constraints, known_costs.of_study(record, home))
     config = {} if model is None else {"model": model}
     proposal, new = enqueueing.add(
         archive, study, space, enqueued, enqueueing.LANGUAGE_MODEL, config, reuse=not retrain

@@ -79,8 +79,15 @@ class RecordedResults:
     def at(self, rows: Integers) -> RecordedResults:
         """Return some of the results."""
         columns = {name: [column[row] for row in rows] for name, column in self.columns.items()}
-        kept = (each[rows] for each in (self.number, self.value, self.partial, self.created))
-        return RecordedResults(self.study, *kept, columns, self.feasible[rows])
+        return RecordedResults(
+            self.study,
+            self.number[rows],
+            self.value[rows],
+            self.partial[rows],
+            self.created[rows],
+            columns,
+            self.feasible[rows],
+        )
 
 
 def read(archive: Archive, studies: str | Sequence[str], columns: Sequence[str] = ()) -> list[RecordedResults]:

@@ -91,7 +91,7 @@ def check_constraints(constraints: Sequence[Constraint]) -> None:
             raise UsageError(f"a study needs one bound of each kind on {each.name}, got {both}")
 
 
-def constraint_lists(study: Study) -> dict[str, list[Any] | None]:
+def constraint_lists(study: Study) -> dict[str, Any]:
     """Return the constraints as parallel lists, for queries; None for a study without."""
     limits = study.constraints
     return {
