@@ -1,0 +1,34 @@
+"""The registry of proxies, by name: built-in ones and those of other packages."""
+
+from __future__ import annotations
+
+from archive.errors import SettingsError
+from archive.registry import Registry
+from archive.trainer.proxies.base import Proxy
+
+registry = Registry(
+    "proxy",
+    "archive.proxies",
+    {
+        name: f"archive.trainer.proxies.{name}:{name}"
+        for name in ("expressivity", "fisher", "grad_norm", "jacov", "naswot", "snip", "synflow", "zen")
+    },
+)
+
+
+def names() -> tuple[str, ...]:
+    """Return the sorted names of all proxies, without loading torch."""
+    return registry.names()
+
+
+def get(name: str) -> Proxy:
+    """Return a proxy by its name.
+
+    Raises:
+        UnknownNameError: There is no proxy of this name.
+        SettingsError: Another package's proxy cannot be loaded, or is none.
+    """
+    found = registry.load(name)
+    if not isinstance(found, Proxy):
+        raise SettingsError(f"the proxy {name!r} of another package must be a Proxy, got a {type(found).__name__}")
+    return found
