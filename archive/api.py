@@ -19,6 +19,7 @@ from archive.store import schema
 from archive.store.architectures import Architectures
 from archive.store.distances import Distances
 from archive.store.lineage import Lineage
+from archive.store.proxies.scores import ProxyScores
 from archive.store.studies.studies import Studies
 from archive.store.weights.lookup import WeightsLookup
 from archive.store.weights.retention import Retention
@@ -41,6 +42,7 @@ class Archive:
         proposals: Proposals, leases and results.
         answers: Known results of architectures that are proposed again.
         distances: Distances between pairs of architectures.
+        proxies: Zero-cost proxies of architectures.
         weights: Addresses of stored weights.
         lineage: Ancestors of architectures, and the weights to inherit from them.
         retention: Stored weights with the reasons for keeping them.
@@ -54,6 +56,7 @@ class Archive:
         self.proposals = Proposals(connection, self.architectures)
         self.answers = ReusedResults(connection)
         self.distances = Distances(connection)
+        self.proxies = ProxyScores(connection, self.architectures)
         self.weights = WeightsLookup(connection)
         self.lineage = Lineage(connection, self.architectures)
         self.retention = Retention(connection)

@@ -65,7 +65,7 @@ def identity(kind: str, record: Record) -> Any:
         return proposal_id(record["study"], record["number"])
     names = {
         "study": ("name",), "warm_start": ("study", "source"), "architecture": ("key",), "morph": ("parent", "child"),
-        "distances": ("of",), "task": ("task", "protocol"),
+        "distances": ("of",), "proxies": ("of", "task", "protocol", "source"), "task": ("task", "protocol"),
     }  # fmt: skip
     values = tuple(record[name] for name in names.get(kind, ("id",)))
     return values if len(values) > 1 else values[0]
@@ -166,16 +166,9 @@ def _write_morphs(tx: ManagedTransaction, records: Sequence[Record]) -> int:
 
 
 def _write_evaluations(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    rows = [
-        {**record, "task_id": task_id(record["task"], record["protocol"])}
-        for record in _merged("evaluation", _evaluations(reading.asking_within(tx), records), records).values()
-    ]
-    tasks = {
-        row["task_id"]: {"id": row["task_id"], "task": row["task"], "protocol": row["protocol"], "direction": None}
-        for row in rows
-    }
-    _run(tx, statements.REWRITTEN, [{"study": name} for name in sorted({study_of(row["id"]) for row in rows})])
-    _run(tx, TASK, [tasks[id_] for id_ in sorted(tasks)])
+    changed = _merged("evaluation", _evaluations(reading.asking_within(tx), records), records).values()
+    _run(tx, statements.REWRITTEN, [{"study": name} for name in sorted({study_of(row["id"]) for row in changed})])
+    rows = _at_tasks(tx, changed)
     _run(tx, statements.EVALUATION, rows)
     _run(tx, statements.WEIGHTS, [{"id": row["id"], **row["weights"]} for row in rows if row["weights"]])
     return len(rows)
@@ -245,6 +238,25 @@ def _pairs(stored: Record, record: Record, known: bool) -> Record:
     return {"key": record["of"], "rows": pairs}
 
 
+def _write_proxies(tx: ManagedTransaction, records: Sequence[Record]) -> int:
+    keys = sorted({record["of"] for record in records})
+    lock(tx, "Architecture", keys)
+    stored = {identity("proxies", row): row for row in reading.proxies(reading.asking_within(tx), keys)}
+    changed = list(_merged("proxies", stored, records).values())
+    return _run(tx, statements.PROXIES, _at_tasks(tx, changed))
+
+
+def _at_tasks(tx: ManagedTransaction, records: Iterable[Record]) -> list[Record]:
+    """Return records with the ids of their tasks, which are created where the archive has none."""
+    rows = [{**record, "task_id": task_id(record["task"], record["protocol"])} for record in records]
+    tasks = {
+        row["task_id"]: {"id": row["task_id"], "task": row["task"], "protocol": row["protocol"], "direction": None}
+        for row in rows
+    }
+    _run(tx, TASK, [tasks[id_] for id_ in sorted(tasks)])
+    return rows
+
+
 def _run(tx: ManagedTransaction, query: str, rows: Sequence[Mapping[str, Any]]) -> int:
     if rows:
         tx.run(query, rows=list(rows)).consume()
@@ -269,4 +281,5 @@ _WRITERS: dict[str, Callable[[ManagedTransaction, Sequence[Record]], int]] = {
     "evaluation": _write_evaluations,
     "proposal": _write_proposals,
     "distances": _write_distances,
+    "proxies": _write_proxies,
 }

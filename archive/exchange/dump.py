@@ -4,8 +4,9 @@
     dump(connection, Path("one.jsonl.gz"), studies=["one"])        a study with all that it refers to
 
 The dump of a study includes its proposals with results, states and provenance, its agents, workers and networks, their
-ancestors and stored distances, and the source studies of its warm start. Weights are not copied; the dump has their
-addresses and digests. Memory holds names only. Equal archives give equal files. `archive.exchange.load` is the inverse.
+ancestors, stored distances and zero-cost proxies, and the source studies of its warm start. Weights are not copied; the
+dump has their addresses and digests. Memory holds names only. Equal archives give equal files. `archive.exchange.load`
+is the inverse.
 """
 
 from __future__ import annotations
@@ -117,6 +118,8 @@ class _Writing:
             keys = self.written["architecture"]
             for record in reading.distances(self.ask, sorted(keys), keys):
                 self._put("distances", record)
+        for record in reading.proxies(self.ask, sorted(self.written["architecture"])):
+            self._put("proxies", record)
 
     def _put(self, kind: str, record: Record) -> None:
         try:

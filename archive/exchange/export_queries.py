@@ -106,6 +106,13 @@ RETURN key, b.key AS other, properties(d) AS properties
 ORDER BY key, other
 """
 
+PROXIES = """
+UNWIND $ids AS key
+MATCH (a:Architecture {key: key})-[m:MEASURED]->(t:Task)
+RETURN key AS of, t.name AS task, t.protocol AS protocol, m.source AS source, properties(m) AS properties
+ORDER BY of, task, protocol, source
+"""
+
 EVERY = {
     "agent": "MATCH (n:Agent) RETURN n.id AS id ORDER BY id",
     "worker": "MATCH (n:Worker) RETURN n.id AS id ORDER BY id",
@@ -157,8 +164,7 @@ def chosen(ask: Ask, requested: Sequence[str] | None) -> list[str]:
 
 def tasks(ask: Ask, ids: Iterable[str]) -> Iterator[Record]:
     """Yield the tasks with these ids and a known direction."""
-    for page in batched(sorted(set(ids)), PAGE):
-        yield from ask(TASKS, ids=page)
+    return (row for page in batched(sorted(set(ids)), PAGE) for row in ask(TASKS, ids=page))
 
 
 def studies(ask: Ask, names: Sequence[str]) -> Iterator[Record]:
@@ -172,8 +178,7 @@ def studies(ask: Ask, names: Sequence[str]) -> Iterator[Record]:
 
 def warm_starts(ask: Ask, names: Sequence[str]) -> Iterator[Record]:
     """Yield the warm starts of these studies."""
-    for page in batched(names, PAGE):
-        yield from ask(SOURCES, names=page)
+    return (row for page in batched(names, PAGE) for row in ask(SOURCES, names=page))
 
 
 def proposals(ask: Ask, study: str) -> Iterator[list[Record]]:
@@ -201,8 +206,7 @@ def settled(properties: Mapping[str, Any], result: str | None) -> tuple[dict[str
 
 def agents(ask: Ask, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:
     """Yield agents with their ids."""
-    for row in _by_id(ask, AGENTS, ids):
-        yield row.pop("id"), row
+    return ((row.pop("id"), row) for row in _by_id(ask, AGENTS, ids))
 
 
 def workers(ask: Ask, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:
@@ -251,6 +255,13 @@ def distances(ask: Ask, keys: Sequence[str], among: Mapping[str, Any] | set[str]
         for key in page:
             for part in batched(neighbours.get(key, []), PAIRS):
                 yield {"of": key, "to": dict(part)}
+
+
+def proxies(ask: Ask, keys: Sequence[str]) -> Iterator[Record]:
+    """Yield the zero-cost proxies of networks."""
+    for page in batched(keys, PAGE):
+        for row in ask(PROXIES, ids=page):
+            yield {**row, "properties": _exported("proxies", row["properties"])}
 
 
 def every(ask: Ask, kind: str) -> list[str]:

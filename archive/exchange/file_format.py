@@ -1,6 +1,6 @@
 """File format of a dump: compressed lines of JSON with a header, records, and a trailer with counts and digest.
 
-    line 1      {"dump": "nas-archive", "version": 2, "schema": 7, "release": "0.1.0", "studies": ["one"]}
+    line 1      {"dump": "nas-archive", "version": 3, "schema": 8, "release": "0.1.0", "studies": ["one"]}
     line 2 …    {"record": "study", …}                   each kind is described in `archive.exchange.record_schema`
     last line   {"counts": {"study": 1, …}, "sha256": "…"}      of every byte before this line
 
@@ -29,7 +29,7 @@ from archive.exchange.new_file import part_of, publish
 from archive.exchange.record_lines import Record, brief, parsed, text_of
 
 FORMAT = "nas-archive"
-VERSION = 2
+VERSION = 3
 """Version of the format that this release writes; it also reads earlier ones (`archive.exchange.former_schemas`)."""
 
 MOST_BYTES = 64 * 2**30

@@ -3,6 +3,7 @@
 schema of the database    format    evaluation
 up to 6                   1         weights are in the field `checkpoint`
 7                         2         weights are in the field `weights`
+8                         3         the same; there are records of proxies
 """
 
 from __future__ import annotations

@@ -144,6 +144,8 @@ def _references(kind: str, record: Record) -> Iterable[tuple[str, str]]:
         return [("architecture", record["parent"]), ("architecture", record["child"])]
     if kind == "evaluation":
         return [("architecture", record["architecture"])]
+    if kind == "proxies":
+        return [("architecture", record["of"])]
     if kind == "distances":
         return [("architecture", key) for key in (record["of"], *record["to"])]
     if kind != "proposal":

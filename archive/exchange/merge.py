@@ -174,6 +174,7 @@ _RULES: dict[str, Callable[[Record, Record], Record]] = {
     "evaluation": _evaluation,
     "proposal": _proposal,
     "distances": _distances,
+    "proxies": _with_properties,
 }
 
 

@@ -11,6 +11,7 @@
     evaluation     id, task, protocol, architecture, properties, weights                      id
     proposal       study, number, architecture, agent, properties, result, claims             study, number
     distances      of, to {key: {kind of distance: number or numbers}}                        pair
+    proxies        of, task, protocol, source, properties                                     all but properties
 
 Every record refers to records of earlier lines only. `properties` are those of the node, except derived ones: a load
 computes keys, ids and counts of layers again, so a file cannot forge them. Transient properties (tokens, leases, curves
@@ -51,7 +52,7 @@ from archive.exchange.validators import (
     is_whole,
     is_wholes,
 )
-from archive.store.properties import CURVE, EPOCH, METRIC
+from archive.store.properties import CURVE, EPOCH, METRIC, PROXY
 from archive.store.records import State
 
 Record = dict[str, Any]
@@ -146,6 +147,11 @@ SHAPES: Mapping[str, RecordShape] = MappingProxyType(
             _PROPOSAL_OWN,
         ),
         "distances": RecordShape({"of": is_key, "to": is_distances}),
+        "proxies": RecordShape(
+            {"of": is_key, "task": is_name, "protocol": is_name, "source": is_name, "properties": is_map},
+            {"created": is_whole, "undefined": is_texts},
+            own=frozenset(["source"]),
+        ),
     }
 )  # fmt: skip
 """Kind of record to its schema, in the order of writing to a database."""
@@ -199,7 +205,7 @@ def _right(shape: RecordShape, name: str) -> Check:
         return is_wholes
     if name.startswith(CURVE):
         return is_reals
-    if name.startswith(METRIC):
+    if name.startswith((METRIC, PROXY)):
         return is_real
     return shape.known.get(name, is_property)
 

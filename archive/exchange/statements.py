@@ -123,6 +123,16 @@ MERGE (w)-[c:CLAIMED {at: row.at}]->(p)
 SET c += row.properties
 """
 
+PROXIES = """
+UNWIND $rows AS row
+MATCH (a:Architecture {key: row.of})
+USING INDEX SEEK a:Architecture(key)
+MATCH (t:Task {id: row.task_id})
+USING INDEX SEEK t:Task(id)
+MERGE (a)-[m:MEASURED {source: row.source}]->(t)
+SET m += row.properties, t.measured = coalesce(t.measured, 0) + 1
+"""
+
 PAIRS = """
 UNWIND $rows AS row
 MATCH (a:Architecture {key: row.of})-[d:DISTANCE]->(b:Architecture)

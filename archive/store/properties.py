@@ -1,7 +1,8 @@
 """Conversion between records and properties of nodes, and the ids of nodes.
 
 Nested settings are JSON text in the database. A learning curve is a set of parallel list properties `curve_<metric>`,
-and final metrics are flat properties `metric_<name>`, so that a Cypher query can read each by name.
+final metrics are flat properties `metric_<name>`, and zero-cost proxies `proxy_<name>`, so that a Cypher query can read
+each by name.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ Row = Mapping[str, Any]
 
 CURVE = "curve_"
 METRIC = "metric_"
+PROXY = "proxy_"
 EPOCH = "epoch"
 
 

@@ -106,7 +106,9 @@ WEIGHTS = Migration(
 )
 """Until version 6, the label of trained weights was Checkpoint."""
 
-MIGRATIONS = (BASELINE, WEIGHTS)
+PROXIES = Migration(8, "zero-cost proxies of architectures on tasks", relationships=("MEASURED",))
+
+MIGRATIONS = (BASELINE, WEIGHTS, PROXIES)
 
 
 def migrate(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:

@@ -1,6 +1,7 @@
 """The page of the data model names what archives hold: every label, relationship and property, with its type."""
 
 import importlib.util
+import math
 import re
 
 import pytest
@@ -59,6 +60,8 @@ def fill(archive, shell, folder):
     for trial in first.ask("evolution", 13):
         first.report(trial, 1, {"loss": 1.0})
         first.tell(trial, 1 / len(trial.architecture.layers), metrics={"loss": 0.5}, seconds=1.0)
+    scores = {each.architecture.key: {"synflow": 1.0, "naswot": math.nan} for each in first.evaluations()}
+    archive.proxies.add("diabetes", "diabetes/1", "archive/1", scores)
     DistanceSync(archive).keep({each.architecture.key: each.architecture for each in first.evaluations()})
     for retry in (True, False):
         (last,) = first.ask("nasbot", 1)

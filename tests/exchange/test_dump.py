@@ -51,7 +51,7 @@ def test_a_load_restores_what_was_dumped(archive, connection, file):
     contents, changed = load(connection, file)
     assert contents.counts == {
         "agent": 1, "worker": 1, "study": 2, "warm_start": 1, "architecture": 8, "morph": 6, "evaluation": 4,
-        "proposal": 6, "distances": 3,
+        "proposal": 6, "distances": 3, "proxies": 1,
     }  # fmt: skip
     assert changed == {**contents.counts, "distances": 6}
     after = whole(archive)

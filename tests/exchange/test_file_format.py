@@ -53,6 +53,13 @@ LINES = [
         },
     ),
     ("distances", {"of": min(KEY, OTHER), "to": {max(KEY, OTHER): {"otmann": [1.0, 2.0], "edit": 3.0}}}),
+    (
+        "proxies",
+        {
+            "of": KEY, "task": "digits", "protocol": "digits/1", "source": "archive/1",
+            "properties": {"created": 5, "proxy_synflow": 1.5, "undefined": ["naswot"]},
+        },
+    ),
 ]  # fmt: skip
 
 
@@ -245,7 +252,7 @@ FORGERIES = {
     "a field too many": (lambda lines: of(lines, "agent").update(secret=1), "no field 'secret'"),
     "a field too few": (lambda lines: of(lines, "agent").pop("config"), "no field 'config'"),
     "a study with a number in its name": (lambda lines: of(lines, "study").update(name="a#1"), "name"),
-    "a newer format": (lambda lines: lines[0].update(version=3), "version 3 .*pip install --upgrade"),
+    "a newer format": (lambda lines: lines[0].update(version=4), "version 4 .*pip install --upgrade"),
     "another format": (lambda lines: lines[0].update(dump="other"), "no dump of an archive"),
     "no schema": (lambda lines: lines[0].update(schema="new"), "schema"),
     "a line that is no object": (lambda lines: lines.insert(1, [1]), "must be a JSON object"),
@@ -339,6 +346,9 @@ RECORDS = {
     "agent": st.builds(lambda at: {"kind": "k", "created": at}, st.none() | st.integers(0, 3)),
     "morph": st.builds(lambda ops: {"operations": ops}, st.lists(st.sampled_from("ab"), max_size=3)),
     "distances": st.builds(lambda p, q: {"of": KEY, "to": {OTHER: p, "x": q}}, PROPERTIES, PROPERTIES),
+    "proxies": st.builds(
+        lambda p: {"of": KEY, "task": "t", "protocol": "p", "source": "s", "properties": p}, PROPERTIES
+    ),
 }
 
 

@@ -48,6 +48,7 @@ def fill(archive, name: str = "one", first: int = 0, *, agent: str = "random") -
     archive.architectures.add([networks[6]])
     keys = sorted(network.key for network in networks[:4])
     pairs = [(a, b) for a in keys for b in keys if a < b]
+    archive.proxies.add("digits", "digits/1", "archive/1", {keys[0]: {"synflow": 3.5, "naswot": math.nan}})
     archive.distances.store(pairs, {"otmann": [[0.1 * at, 1.0] for at in range(6)], "edit": list(range(6))})
     return networks
 

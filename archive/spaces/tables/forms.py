@@ -47,6 +47,8 @@ def _from_matrix(vertices: str, adjacency: str, ops: str) -> Architecture:
 
 FORMS = (
     TableForm("nasbench201", ("arch_str",), ("index",), codec.from_nasbench201, nasbench201_cells.described),
+    # Tables of NAS-Bench-Suite-Zero.
+    TableForm("nasbench201", ("net_str",), ("net",), codec.from_nasbench201, nasbench201_cells.described),
     TableForm("darts", ("genotype",), (), partial(from_genotype, space="darts")),
     TableForm("nasbench101", ("n_vertices", "adjacency_rowmajor", "ops"), ("module_hash",), _from_matrix),
 )

@@ -1,7 +1,7 @@
 """Tables of architectures with the results of their trainings: NAS-Bench-201, NAS-Bench-101, CSV files of their forms.
 
     form      columns that describe the cell              every other column
-    NB201     `arch_str`                                  one number per row, empty if unknown
+    NB201     `arch_str`, or `net_str`                    one number per row, empty if unknown
     DARTS     `genotype`                                  the same
     NB101     `n_vertices`, `adjacency_rowmajor`, `ops`   likewise
     choices   those of `archive.spaces.tables.choice_columns`, which also make the settings of the space

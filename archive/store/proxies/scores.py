@@ -1,0 +1,213 @@
+"""Writer and reader of the scores of networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from archive.database.statements import lock
+from archive.errors import UsageError
+from archive.store import architectures
+from archive.store.architectures import Architectures, batched
+from archive.store.evaluations import TASK
+from archive.store.properties import PROXY, plain, task_id
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+    from archive.database.connection import Connection
+    from archive.store.proxies.table import ProxyTable
+
+BATCH = 250
+
+ADD = """
+MATCH (t:Task {id: $task})
+USING INDEX SEEK t:Task(id)
+UNWIND $rows AS row
+MATCH (a:Architecture {key: row.key})
+USING INDEX SEEK a:Architecture(key)
+MERGE (a)-[m:MEASURED {source: $source}]->(t)
+WITH m, row, properties(m) AS stored
+SET m += row.properties, m.created = timestamp()
+SET m += stored
+RETURN count(m) AS written
+"""
+
+# Readers read the scores again when this number has changed.
+REVISED = """
+MATCH (t:Task {id: $task})
+USING INDEX SEEK t:Task(id)
+SET t.measured = coalesce(t.measured, 0) + $count
+"""
+
+REVISION = """
+MATCH (t:Task {id: $task})
+RETURN t.measured AS measured
+"""
+
+OF_TASK = """
+MATCH (t:Task {id: $task})<-[m:MEASURED]-(a:Architecture)
+WHERE a.space = $space AND ($source IS NULL OR m.source = $source) AND ($until IS NULL OR m.created <= $until)
+RETURN a.key AS key, a.functional_key AS functional_key, properties(m) AS properties
+"""
+
+OF_NETWORKS = """
+UNWIND $keys AS key
+MATCH (a:Architecture {key: key})-[m:MEASURED]->(t:Task)
+USING INDEX SEEK a:Architecture(key)
+WHERE t.id = $task AND m.source = $source
+RETURN key, properties(m) AS properties
+"""
+
+OF_ARCHITECTURE = """
+MATCH (a:Architecture {key: $key})-[m:MEASURED]->(t:Task)
+RETURN t.name AS task, t.protocol AS protocol, properties(m) AS properties
+"""
+
+
+class ProxyScores:
+    """Writer and reader of proxies. Safe to share between threads.
+
+    Args:
+        connection: Connection to the archive.
+        architectures: Reader of networks, which it caches.
+    """
+
+    def __init__(self, connection: Connection, architectures: Architectures) -> None:
+        """Start with an empty cache."""
+        self._connection, self._architectures = connection, architectures
+        self._cached: dict[tuple[str, str], tuple[int, ProxyTable | None]] = {}
+        self._guard = Lock()
+
+    def add(self, task: str, protocol: str, source: str, scores: Mapping[str, Mapping[str, float]]) -> None:
+        """Store scores of networks that the archive has; stored scores of the same source do not change.
+
+        Each batch is one transaction. A repeated call changes nothing.
+
+        Args:
+            task: Name of the task.
+            protocol: Name of the training protocol.
+            source: Name of the definitions.
+            scores: Key of each network to its scores by proxy, NaN where a proxy is not defined for it.
+
+        Raises:
+            UsageError: The archive has no such network.
+        """
+        at = task_id(task, protocol)
+        row = {"id": at, "task": task, "protocol": protocol, "direction": None}
+        self._connection.write(lambda tx: tx.run(TASK, rows=[row]).consume())
+        for keys in batched(sorted(scores), BATCH):
+            rows = [{"key": key, "properties": _properties(scores[key])} for key in keys]
+            self._connection.write(partial(_add, task=at, source=source, rows=rows), alone=True)
+
+    def of_networks(
+        self, task: str, protocol: str, source: str, keys: Iterable[str]
+    ) -> dict[str, dict[str, float | None]]:
+        """Return the scores of networks from a source by key, None where undefined; networks without are left out."""
+        at, scores = task_id(task, protocol), dict[str, dict[str, float | None]]()
+        for part in batched(sorted(set(keys)), BATCH):
+            parameters = {"keys": part, "task": at, "source": source}
+            rows = self._connection.read(partial(_rows, query=OF_NETWORKS, parameters=parameters))
+            scores.update((row["key"], _scores(row["properties"])) for row in rows)
+        return scores
+
+    def of_architecture(self, key: str) -> list[dict[str, Any]]:
+        """Return the scores of a network: `task`, `protocol`, `source`, `proxy` and `score`, None where undefined."""
+        rows = self._connection.read(partial(_rows, query=OF_ARCHITECTURE, parameters={"key": key}))
+        places = [
+            ({"task": row["task"], "protocol": row["protocol"], "source": row["properties"]["source"]}, row)
+            for row in rows
+        ]
+        scores = [
+            {**place, "proxy": name, "score": value}
+            for place, row in places
+            for name, value in _scores(row["properties"]).items()
+        ]
+        return sorted(scores, key=lambda one: [one[name] for name in ("task", "protocol", "source", "proxy")])
+
+    def of_task(
+        self, task: str, protocol: str, space: str, *, source: str | None = None, until: int | None = None
+    ) -> ProxyTable | None:
+        """Return the scores of the networks of a space on a task, from the source with the most networks.
+
+        The table is read again only after scores were added through this class.
+
+        Args:
+            task: Name of the task.
+            protocol: Name of the training protocol.
+            space: Name of the space.
+            source: Name of the source; None for the one with the most networks, of equals the first by name.
+            until: Leaves out later measurements, in milliseconds since 1970; None for no limit.
+
+        Returns:
+            None where there are none.
+        """
+        at = task_id(task, protocol)
+        row = self._connection.read(lambda tx: tx.run(REVISION, task=at).single())
+        revision = 0 if row is None else int(row["measured"] or 0)
+        if not revision:
+            return None
+        if source is not None or until is not None:
+            return self._read(at, space, source, until)
+        with self._guard:
+            if self._cached.get((at, space), (0, None))[0] != revision:
+                self._cached[at, space] = revision, self._read(at, space, None, None)
+            return self._cached[at, space][1]
+
+    def _read(self, task: str, space: str, source: str | None, until: int | None) -> ProxyTable | None:
+        parameters = {"task": task, "space": space, "source": source, "until": until}
+        rows = self._connection.read(partial(_rows, query=OF_TASK, parameters=parameters))
+        by_source: dict[str, list[dict[str, Any]]] = {}
+        for row in rows:
+            by_source.setdefault(row["properties"]["source"], []).append(row)
+        if not by_source:
+            return None
+        chosen = min(by_source, key=lambda name: (-len(by_source[name]), name))
+        return self._table(chosen, by_source[chosen])
+
+    def _table(self, source: str, rows: Sequence[Mapping[str, Any]]) -> ProxyTable:
+        # Imported lazily: the trainer does not read scores and should not pay for importing numpy.
+        import numpy as np
+
+        from archive.store.proxies.table import ProxyTable
+
+        by_function: dict[str, Mapping[str, Any]] = {}
+        # Of networks with one functional key, the one without dead layers counts, or else the first by key.
+        for row in sorted(rows, key=lambda row: (row["key"] != row["functional_key"], row["key"])):
+            by_function.setdefault(row["functional_key"], row)
+        scores = {row["key"]: _scores(row["properties"]) for row in by_function.values()}
+        names = tuple(sorted({name for each in scores.values() for name in each}))
+        values = np.array([[each.get(name) for name in names] for each in scores.values()], np.float64)
+        networks = self._architectures.get_many(scores)
+        until = max(int(row["properties"].get("created", 0)) for row in rows)
+        return ProxyTable(source, names, tuple(networks[key] for key in scores), values, until)
+
+
+def _properties(scores: Mapping[str, float]) -> dict[str, Any]:
+    """Return scores as properties: a score that is not finite is named in `undefined`."""
+    finite = {PROXY + name: float(value) for name, value in scores.items() if math.isfinite(value)}
+    undefined = sorted(name for name, value in scores.items() if not math.isfinite(value))
+    return {**finite, "undefined": undefined or None}
+
+
+def _scores(properties: Mapping[str, Any]) -> dict[str, float | None]:
+    finite = {name.removeprefix(PROXY): value for name, value in properties.items() if name.startswith(PROXY)}
+    return {**finite, **dict.fromkeys(properties.get("undefined") or ())}
+
+
+def _rows(tx: ManagedTransaction, query: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return plain(tx.run(query, parameters))  # type: ignore[arg-type]
+
+
+def _add(tx: ManagedTransaction, task: str, source: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    keys = [row["key"] for row in rows]
+    # Two writers cannot both find a relationship missing.
+    lock(tx, "Architecture", keys)
+    written = tx.run(ADD, task=task, source=source, rows=rows).single(strict=True)["written"]
+    if written < len(rows):
+        absent = ", ".join(sorted({*keys} - architectures.known(tx, keys))[:3])
+        raise UsageError(f"proxies need architectures that the archive has, got {absent}")
+    tx.run(REVISED, task=task, count=len(rows)).consume()
