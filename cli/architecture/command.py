@@ -10,6 +10,7 @@ from archive.assignments import assignments
 from archive.cli.architecture.argument import architecture_of, is_key
 from archive.cli.architecture.diff import diff
 from archive.cli.architecture.draw import draw
+from archive.cli.architecture.proxies import proxies
 from archive.cli.names import KERNEL, STUDY
 from archive.cli.parameters import AliasedOption, Count
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message, print_table
@@ -42,6 +43,7 @@ def arch() -> None:
 
 arch.add_command(diff)
 arch.add_command(draw)
+arch.add_command(proxies)
 
 
 @arch.command(short_help="Show an architecture and its evaluations.")
@@ -49,7 +51,7 @@ arch.add_command(draw)
 @json_option
 @click.pass_context
 def show(ctx: click.Context, key: str, as_json: bool) -> None:
-    """Show an architecture: layers, edges, evaluations, parents and children.
+    """Show an architecture: layers, edges, evaluations, zero-cost proxies, parents and children.
 
     KEY is the key of the architecture, or a prefix of it.
     """
@@ -60,12 +62,13 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
         architecture = archive.architectures.get(full)
         details = archive.architectures.details(full)
         answer = archive.query(EVALUATIONS, {"key": full})
+        scores = archive.proxies.of_architecture(full)
     evaluations = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
     text = texts.to_text(architecture)
     if as_json:
         described = {**_UNSET, **{name: details[name] for name in details if name != "revision"}}
         graph = codec.to_dict(architecture)
-        print_json({**described, "text": text, "architecture": graph, "evaluations": evaluations})
+        print_json({**described, "text": text, "architecture": graph, "evaluations": evaluations, "proxies": scores})
         return
     _describe({**details, "text": text})
     rows = [
@@ -75,6 +78,8 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
     print_table(("layer", "operation", "units", "stride", "feeds"), rows)
     if evaluations:
         print_table(answer.columns, answer.rows, title="evaluations")
+    if scores:
+        print_table(list(scores[0]), [list(each.values()) for each in scores], title="zero-cost proxies")
 
 
 @arch.command()

@@ -15,6 +15,7 @@ from archive.cli.names import AGENT, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError, UsageError
+from archive.queue.capabilities import NOISE
 
 if TYPE_CHECKING:
     from archive.agents.benchmarks.search.plan import ComparisonPlan
@@ -77,6 +78,12 @@ if TYPE_CHECKING:
     help="End a search once it has found the best network of the table: its regret stays 0. Saves most of the time.",
 )
 @click.option("--processes", type=Count(1), show_default="one per core", help="Number of searches at a time.")
+@click.option(
+    "--proxies",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Import zero-cost proxies of the tasks first (archive import proxies); later runs use them, too.",
+)
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the regret curves.")
 @json_option
 @click.pass_context
@@ -93,6 +100,7 @@ def search(
     run_name: str,
     until_best: bool,
     processes: int | None,
+    proxies: Path | None,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -108,6 +116,7 @@ def search(
     from archive.agents.benchmarks.search.run import register
     from archive.agents.benchmarks.search.suite import Suite
     from archive.api import connect
+    from archive.exchange.importers.proxies import import_proxies
 
     if plot is not None:
         plots.check(plot)
@@ -129,6 +138,8 @@ def search(
     agents = list(plan.agents())
     settings = bench_settings(ctx)
     with connect(settings) as archive:
+        if proxies is not None:
+            import_proxies(archive, proxies, [(each.task.partition(NOISE)[0], each.protocol) for each in plan.problems])
         known: dict[tuple[str, str], set[str]] = defaultdict(set)
         for who, problem, agent in agents:
             known[problem.label, who.name].add(register(archive, agent))

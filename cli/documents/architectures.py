@@ -27,6 +27,24 @@ class EvaluationItem(JsonObject):
     seconds: float | None
 
 
+class ProxyItem(JsonObject):
+    """A zero-cost proxy of an architecture.
+
+    Attributes:
+        task: Name of the task whose inputs it was measured with.
+        protocol: Protocol of the task.
+        source: Definitions of the proxies: `archive/1`, or an imported table.
+        proxy: Name of the proxy.
+        score: The score; null where the proxy is not defined for the network.
+    """
+
+    task: str
+    protocol: str
+    source: str
+    proxy: str
+    score: float | None
+
+
 class ArchitectureDocument(Document):
     """One architecture.
 
@@ -47,6 +65,7 @@ class ArchitectureDocument(Document):
         text: Its NAS-Bench-201 string or its genotype; null in other spaces.
         architecture: The graph: `schema`, `space`, `layers`, `edges`, as `archive arch` reads it from a file.
         evaluations: Its results in all studies.
+        proxies: Its zero-cost proxies on all tasks.
     """
 
     key: str
@@ -65,6 +84,7 @@ class ArchitectureDocument(Document):
     text: str | None
     architecture: dict[str, Any]
     evaluations: list[EvaluationItem]
+    proxies: list[ProxyItem]
 
 
 class DistanceItem(JsonObject):
@@ -141,3 +161,33 @@ class ArchitecturePicture(Document):
     format: Literal["svg", "png", "text"]
     bytes: int | None
     lines: list[str]
+
+
+class ProxyScoresItem(JsonObject):
+    """The zero-cost proxies of one network.
+
+    Attributes:
+        architecture: Key of the architecture.
+        scores: Score by proxy; null where it is not defined for the network.
+    """
+
+    architecture: str
+    scores: dict[str, float | None]
+
+
+class ProxyList(Document):
+    """Zero-cost proxies of networks on a task.
+
+    Attributes:
+        task: Name of the task.
+        protocol: Its protocol.
+        source: Definitions of the proxies.
+        measured: Number of networks that were measured now; the others were known.
+        networks: By key.
+    """
+
+    task: str
+    protocol: str
+    source: str
+    measured: int
+    networks: list[ProxyScoresItem]

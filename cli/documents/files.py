@@ -51,6 +51,20 @@ class ImportDocument(Document):
     evaluations: int
 
 
+class ProxyImport(Document):
+    """Zero-cost proxies that were imported from a table.
+
+    Attributes:
+        tasks: Names of the tasks.
+        proxies: Names of the proxies.
+        networks: Number of networks that the file has.
+    """
+
+    tasks: list[str]
+    proxies: list[str]
+    networks: int
+
+
 class StudyImport(Document):
     """A study that was imported.
 

@@ -10,6 +10,7 @@ from archive.cli.documents.architectures import (
     ArchitecturePicture,
     DistanceList,
     NeighbourList,
+    ProxyList,
 )
 from archive.cli.documents.base import Figures
 from archive.cli.documents.benchmarks import GainComparison, SearchComparison, SuiteComparison, TransferComparison
@@ -28,7 +29,14 @@ from archive.cli.documents.catalogues import (
 )
 from archive.cli.documents.differences import DifferenceDocument
 from archive.cli.documents.exports import ExportDocument, ExportLine, PlotFile, ReportFile, StudyExport
-from archive.cli.documents.files import DumpDocument, ImportDocument, LoadDocument, ModelImport, StudyImport
+from archive.cli.documents.files import (
+    DumpDocument,
+    ImportDocument,
+    LoadDocument,
+    ModelImport,
+    ProxyImport,
+    StudyImport,
+)
 from archive.cli.documents.fleets import FleetDocument, FleetList, StoppedFleets
 from archive.cli.documents.log import ChangedList, LogLine, ProposalDocument, StudyLog, TrialLogLine
 from archive.cli.documents.models import ExportedModel
@@ -69,6 +77,7 @@ _COMMANDS: dict[str, tuple[type, ...]] = {
     "proposal retry": (ChangedList,),
     "weights export": (ExportedModel,),
     "arch show": (ArchitectureDocument,),
+    "arch proxies": (ProxyList,),
     "arch draw": (ArchitecturePicture,),
     "arch diff": (DifferenceDocument,),
     "arch distance": (DistanceList,),
@@ -84,6 +93,7 @@ _COMMANDS: dict[str, tuple[type, ...]] = {
     "dump": (DumpDocument,),
     "load": (LoadDocument,),
     "import table": (ImportDocument,),
+    "import proxies": (ProxyImport,),
     "import nasbench101": (ImportDocument,),
     "import nasbench201": (ImportDocument,),
     "import optuna": (StudyImport,),

@@ -46,6 +46,52 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
     _print_counts({"task": tabular.name, "protocol": column, "evaluations": count}, as_json)
 
 
+@imports.command(short_help="Import published zero-cost proxies.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--task",
+    "names",
+    type=TASK,
+    multiple=True,
+    required=True,
+    help="Task whose searches use the scores. May be repeated.",
+)
+@click.option("--protocol", type=PROTOCOL, show_default="all protocols of a table, else the first", help="Protocol.")
+@click.option(
+    "--proxy", "columns", metavar="COLUMN", multiple=True, show_default="all numbers", help="Column. May be repeated."
+)
+@json_option
+@click.pass_context
+def proxies(
+    ctx: click.Context,
+    file: Path,
+    names: tuple[str, ...],
+    protocol: str | None,
+    columns: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Import zero-cost proxies of networks from FILE, such as a table of NAS-Bench-Suite-Zero.
+
+    FILE is a CSV table: columns that describe a network, as in other tables, and a column for each proxy. Searches on
+    the tasks use the scores. Leave out columns of trained quantities by --proxy.
+    """
+    from archive.exchange.importers.proxies import import_proxies
+    from archive.trainer.tasks import registry
+    from archive.trainer.tasks.tabular import TabularTask
+
+    tasks = [registry.get(name) for name in names]
+    places = [
+        (task.name, each.name)
+        for task in tasks
+        for each in (
+            task.protocols if protocol is None and isinstance(task, TabularTask) else [task.protocol(protocol)]
+        )
+    ]
+    with open_archive(ctx) as archive:
+        imported, count = import_proxies(archive, file, places, columns)
+    _print_counts({"tasks": [task.name for task in tasks], "proxies": imported, "networks": count}, as_json)
+
+
 @imports.command(short_help="Import an official NAS-Bench-101 file.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(

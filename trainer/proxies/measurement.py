@@ -84,11 +84,11 @@ class ProxyMeasurement:
 
 def _score(name: str, probe: NetworkProbe, key: str) -> float:
     """Return a finite score, or NaN."""
-    import torch
+    from torch.linalg import LinAlgError  # type: ignore[attr-defined]
 
     try:
         value = float(registry.get(name)(probe))
-    except torch.linalg.LinAlgError as error:
+    except LinAlgError as error:
         # A decomposition that does not converge, as of values that are not finite.
         log.warning("proxy undefined proxy=%s architecture=%s reason=%r", name, key, str(error))
         return math.nan

@@ -149,4 +149,4 @@ class _Recorder:
             if self._of_loss:
                 self._saliencies.append((by_channel(func, values * gradient).sum(1), count))
 
-        out.register_hook(record)
+        out.register_hook(record)  # type: ignore[no-untyped-call]
