@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from archive.agents.constraints.slacks import StudyConstraints
     from archive.agents.objectives.goals import Goals
     from archive.kernels.gram import Gram
+    from archive.store.proxies.table import ProxyTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ class History:
         goals: The objectives of a study with several; None for one objective, the score.
         constraints: The constraints of the study; None without. The space of the agent has no network that does not
             meet those on known quantities; results may.
+        proxies: Zero-cost proxies of the task's networks; None where none are known.
     """
 
     observations: tuple[Observation, ...] = ()
@@ -100,6 +102,7 @@ class History:
     sources: tuple[SourceStudy, ...] = ()
     goals: Goals | None = None
     constraints: StudyConstraints | None = None
+    proxies: ProxyTable | None = None
 
     @cached_property
     def usable(self) -> tuple[Observation, ...]:
@@ -139,8 +142,7 @@ class Suggestion:
         parent: The network that it is a mutation of.
         operations: Operations applied to the parent, in order.
         hyperparameters: Training hyperparameters, where the agent chooses them.
-        coupling: Estimated correlation of the task with each source, in [-1, 1], by study; empty without sources, and
-            before a model is fitted to them.
+        coupling: Estimated correlation of the task with each source, in [-1, 1], by study; empty before a fit.
         repeat: Whether it is another evaluation, with another seed, of a network that has a result.
     """
 
@@ -272,8 +274,7 @@ def draw_new(make: Callable[[], Suggestion | None], n: int, taken: Iterable[str]
     """
     seen = set(taken)
     suggestions: list[Suggestion] = []
-    # m random draws from a space of N networks, k of them new, find no new one with probability (1 - k/N)^m. After 200
-    # draws without a new one, less than 5 % of the space is left, with 99.99 % certainty.
+    # After 200 draws without a new one, less than 5 % of the space is left, with 99.99 % certainty: (1 - 0.05)^200.
     misses = 0
     while len(suggestions) < n and misses < 200:
         suggestion = make()

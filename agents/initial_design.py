@@ -17,6 +17,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from archive.agents.provenance import count_in
+from archive.agents.proxies.recorded import LEAST, N_DESIGN
 from archive.store.properties import from_json
 from archive.store.records import State
 from archive.store.snapshots import violation_of
@@ -86,15 +87,16 @@ def initial_numbers(archive: Archive, snapshot: Snapshot) -> frozenset[int]:
     sizes = _sizes(archive, {view.agent for view in snapshot.proposals if view.agent is not None})
     if not sizes:
         return frozenset()
-    most = max(sizes.values()) + snapshot.counts[State.FAILED]
+    most = max(map(max, sizes.values())) + snapshot.counts[State.FAILED]
     rows = archive.query(_CALLS, {"study": snapshot.study.name, "most": most}, limit=most).rows
     initial: set[int] = set()
     # Additions to a study are serialised: the proposals of one call have consecutive numbers.
     for (_, agent), of_call in groupby(rows, lambda row: (row[2], row[1])):
         numbers, bases = zip(*((row[0], row[3]) for row in of_call), strict=True)
-        known = _known(from_json(bases[0]))
+        basis = from_json(bases[0])
+        known = _known(basis)
         if agent in sizes and known is not None:
-            initial.update(numbers[: max(sizes[agent] - known, 0)])
+            initial.update(numbers[: max(sizes[agent][_with_proxies(basis)] - known, 0)])
     return frozenset(initial)
 
 
@@ -104,15 +106,20 @@ def _complete(snapshot: Snapshot) -> Iterable[ProposalView]:
     return (view for view in complete if not violation_of(snapshot.study, view))
 
 
-def _sizes(archive: Archive, agents: Iterable[str]) -> Mapping[str, int]:
-    """Return the size of the initial design of each agent that has one, by the agent's id."""
-    by_agent: dict[str, int] = {}
+def _sizes(archive: Archive, agents: Iterable[str]) -> Mapping[str, tuple[int, int]]:
+    """Return the size of the initial design of each agent that has one, by id: without and with zero-cost proxies."""
+    by_agent: dict[str, tuple[int, int]] = {}
     for id_, config in archive.query(_AGENTS, {"ids": sorted(agents)}).rows:
         settings: Mapping[str, Any] = from_json(config) or {}
         sizes = [settings[name] for name in SETTINGS if isinstance(settings.get(name), int)]
         if sizes:
-            by_agent[id_] = sizes[0]
+            by_agent[id_] = sizes[0], min(sizes[0], N_DESIGN) if settings.get("proxies") else sizes[0]
     return by_agent
+
+
+def _with_proxies(basis: Mapping[str, Any] | None) -> bool:
+    """Return whether enough proxies were known to the agent of a call."""
+    return bool(((basis or {}).get("proxies") or {}).get("networks", 0) >= LEAST)
 
 
 def _known(basis: Mapping[str, Any] | None) -> int | None:

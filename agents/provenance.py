@@ -10,6 +10,9 @@ A basis names evaluations and proposals by their numbers in each study, with con
 In a study with rungs, `"partial": {"study": {"2": "0-3"}}` names the evaluations that had paused after this number of
 epochs; their scores then are restored from the curve (`archive.agents.rung_scores`).
 
+Where zero-cost proxies of the task were known, `"proxies": {"source": "archive/1", "until": 1764e9, "networks": 500}`
+names their definitions, the time of the latest measurement and the number of networks.
+
 Where the agent learnt from studies of other tasks, `"coupling": {"study": 0.8}` holds the estimated correlation of its
 task with each of them: an output of the call, not an input.
 
@@ -34,6 +37,7 @@ from archive.agents import rung_scores
 from archive.agents.base import History, Observation, Pending, Suggestion
 from archive.agents.constraints.slacks import StudyConstraints
 from archive.agents.objectives.goals import Goals
+from archive.agents.proxies.recorded import basis_of, proxies_of
 from archive.agents.transfer.source_tasks import observation, split
 from archive.architecture.graph import Architecture
 from archive.known_costs import NO_COSTS, KnownCosts
@@ -74,11 +78,13 @@ def history_of(archive: Archive, study: Study, costs: KnownCosts = NO_COSTS) -> 
         failed=networks_of(archive, failed),
         goals=goals_of(study, costs),
         constraints=constraints_of(study, costs),
+        proxies=proxies_of(archive, study),
     )
     basis = {
         "observations": _by_study(evaluations),
         "pending": ranges(proposal.number for proposal, _ in pending),
         "failed": ranges(proposal.number for proposal in failed),
+        **basis_of(history.proxies),
     }
     if partial := _partial(evaluations):
         basis["partial"] = partial

@@ -28,6 +28,7 @@ from archive.agents.provenance import (
     numbers_in,
     observations_of,
 )
+from archive.agents.proxies.recorded import proxies_of
 from archive.agents.rung_scores import as_of
 from archive.agents.transfer.source_tasks import split
 from archive.architecture.graph import Architecture
@@ -40,6 +41,7 @@ from archive.store.records import Evaluation, Proposal
 
 if TYPE_CHECKING:
     from archive.api import Archive
+    from archive.store.proxies.table import ProxyTable
 
 AGENT = "MATCH (a:Agent {id: $id}) RETURN a.kind, a.config"
 
@@ -112,6 +114,7 @@ class StudyReplay:
         self.space = constrained(whole, self.study.constraints, costs)
         self.proposals = {proposal.number: proposal for proposal in archive.proposals.list(study)}
         self._agents: dict[str, Agent] = {}
+        self._tables: dict[str, ProxyTable | None] = {}
 
     def calls(self) -> Iterable[Sequence[Proposal]]:
         """Yield the proposals of each call of an agent, by number."""
@@ -144,6 +147,7 @@ class StudyReplay:
                 for number, network in zip(numbers_in(basis["pending"]), self._networks(basis["pending"]), strict=True)
             ),
             failed=tuple(self._networks(basis["failed"])),
+            proxies=self._proxies(basis.get("proxies")),
         )
 
     def _seen(self, basis: Basis) -> Sequence[Evaluation]:
@@ -174,6 +178,15 @@ class StudyReplay:
         at = [paused.get((str(one.study), int(one.number or 0))) for one in seen]
         objective = self.study.objective
         return [one if e is None else as_of(one, e, objective) for one, e in zip(seen, at, strict=True)]
+
+    def _proxies(self, known: Mapping[str, Any] | None) -> ProxyTable | None:
+        """Return the proxies that an entry of a basis names."""
+        if not known:
+            return None
+        name = f"{known['source']} {known['until']}"
+        if name not in self._tables:
+            self._tables[name] = proxies_of(self._archive, self.study, known)
+        return self._tables[name]
 
     @cached_property
     def _evaluations(self) -> Sequence[Evaluation]:

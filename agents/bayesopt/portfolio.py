@@ -26,6 +26,9 @@ there are any. Of twenty searches on CIFAR-100 of NAS-Bench-201, three stayed at
 or more, although the best cell had the highest expectation; with patience none did for more than 16. De Ath, Everson,
 Rahat and Fieldsend (Greed is good, 2021) report that a share of greedy proposals also helps other acquisitions.
 
+Where zero-cost proxies of the task's networks are known, they add members and choose a smaller initial design
+(`archive.agents.proxies.knowledge`). On NAS-Bench-201 with published proxies TODO.
+
 The default members, transforms and patience were chosen on NAS-Bench-201: results on it are biased in favour of the
 portfolio.
 """
@@ -49,6 +52,9 @@ from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member_model
 from archive.agents.constraints.models import TRANSFORM as SLACK_TRANSFORM
 from archive.agents.noise import is_noisy
+from archive.agents.proxies.features import ProxyFeatures
+from archive.agents.proxies.knowledge import ProxyKnowledge
+from archive.agents.proxies.recorded import N_DESIGN
 from archive.agents.recorded import record
 from archive.agents.surrogates.outcome_transforms import LogRegret, OutcomeTransform
 from archive.agents.surrogates.stacking import StackedGP
@@ -87,6 +93,7 @@ class Portfolio(Agent):
         patience: Number of consecutive evaluations without improvement, by any agent, of which the last maximises the
             posterior mean instead of the acquisition; its recorded `acquisition` is None. 0 disables this. Not used for
             several objectives.
+        proxies: Whether zero-cost proxies are used where some of the task are known.
 
     Raises:
         UnknownNameError: A name is not known.
@@ -116,6 +123,7 @@ class Portfolio(Agent):
         candidates: str = "auto",
         batch_rule: str = "believer",
         patience: int = 8,
+        proxies: bool = True,
     ) -> None:
         """Look the names up, and build the models."""
         super().__init__(space)
@@ -135,6 +143,7 @@ class Portfolio(Agent):
         self._design_model = member_model("structure", space, listing)
         self._ranking = ranking(acquisition, kappa, batch_rule)
         self._transfer = Transfer(space, dict(zip(names, self._models, strict=True)), listing)
+        self._knowledge = ProxyKnowledge(space, self._transfer, self._design_model) if proxies else None
         self._source = source
         self._exact, self._noisy = self._made(TRANSFORMS), self._made(NOISY_TRANSFORMS)
 
@@ -147,7 +156,7 @@ class Portfolio(Agent):
         """See `Agent.propose`."""
         check_count(n)
         suggestions, initial = self._transfer.first(history, self._source, n, rng)
-        n_design = self.n_design if initial is None else min(self.n_design, initial)
+        n_design = self._n_design(history) if initial is None else min(self.n_design, initial)
         pending = history.with_pending(suggestions)
         # While nothing is finished, no surrogate can be fitted, however many evaluations are pending.
         missing = n_design - len(pending.usable) - len(pending.pending) if pending.usable else n
@@ -184,7 +193,8 @@ class Portfolio(Agent):
         stacked = StackedGP([model.surrogate(one) for model in self._models for one in chosen], self.prior)
         slacks = StackedGP([model.surrogate(SLACK_TRANSFORM) for model in self._models], self.prior)
         ranked_by, rule = self._ranking
-        method = Method(stacked, ranked_by, self._source, rule, transfer=self._transfer, repeats=True, slacks=slacks)
+        sources = self._knowledge or self._transfer
+        method = Method(stacked, ranked_by, self._source, rule, transfer=sources, repeats=True, slacks=slacks)
         greedy = replace(method, acquisition=EXPECTATION, rule=batch.get("believer", acquisition=EXPECTATION))
         return ModelBased(self.space, 0, method), ModelBased(self.space, 0, greedy)
 
@@ -196,6 +206,13 @@ class Portfolio(Agent):
         met: list[bool] = history.constraints.met(history.usable).tolist()
         return met
 
+    def _features(self, history: History) -> ProxyFeatures | None:
+        return None if self._knowledge is None else self._knowledge.features(history)
+
+    def _n_design(self, history: History) -> int:
+        """Return the size of the initial design: smaller where proxies tell networks apart before any evaluation."""
+        return self.n_design if self._features(history) is None else min(self.n_design, N_DESIGN)
+
     def _due(self, history: History, n: int) -> int:
         """Return the number of suggestions among the next `n` at which a multiple of `patience` is reached."""
         if not self.patience or not history.usable or history.goals is not None:
@@ -205,14 +222,22 @@ class Portfolio(Agent):
             return 0
         scores = [seen.score if seen.id in met else -math.inf for seen in history.observations]
         tried = len(scores) + len(history.pending) + len(history.failed)
-        stagnation = max(tried - max(1 + int(np.argmax(scores)), self.n_design), 0)
+        stagnation = max(tried - max(1 + int(np.argmax(scores)), self._n_design(history)), 0)
         return (stagnation + n) // self.patience - stagnation // self.patience
 
     def _design(self, history: History, count: int, rng: np.random.Generator) -> list[Suggestion]:
         if not count:
             return []
+        features = self._features(history)
+        if features is not None and self._knowledge is not None:
+            chosen = self._knowledge.design(features, history, count, rng)
+            return [*chosen, *self._spread(history.with_pending(chosen), count - len(chosen), rng)]
+        return self._spread(history, count, rng)
+
+    def _spread(self, history: History, count: int, rng: np.random.Generator) -> list[Suggestion]:
+        """Return a design over the whole space."""
         reference = self._reference(history.known, rng)
-        if not reference:
+        if not reference or not count:
             return []
         known = [one.functional for one in history.known.values()]
         chosen = alc_design(

@@ -18,6 +18,7 @@ from archive.agents import provenance
 from archive.agents.base import Agent, History, Observation, Suggestion
 from archive.agents.benchmarks.search.plan import STARTER, StudyJob
 from archive.agents.loop import FAILURES
+from archive.agents.proxies.recorded import basis_of
 from archive.errors import SearchError, TrainingError
 from archive.spaces import recorded
 from archive.spaces.base import Space
@@ -112,6 +113,7 @@ class _Past:
         self._failed: dict[int, str] = {}
         self._others: dict[str, str] = {}
         self._pending = ""
+        self._proxies: dict[str, Any] = {}
         self._read()
 
     def add(self, made: Sequence[str], answered: Answered, agent: str) -> None:
@@ -149,6 +151,7 @@ class _Past:
             "observations": {**observed, **self._others},
             "pending": self._pending,
             "failed": provenance.ranges(self._failed),
+            **self._proxies,
         }
 
     def _read(self) -> None:
@@ -157,6 +160,7 @@ class _Past:
         self._others = {name: of for name, of in known["observations"].items() if name != self._study.name}
         self._failed = dict.fromkeys(provenance.numbers_in(known["failed"]), "")
         self._pending = known["pending"]
+        self._proxies = basis_of(self.history.proxies)
         self.total = len(self._observed) + len(self._failed) + len(self.history.pending)
 
     def _check(self) -> None:

@@ -1,0 +1,106 @@
+"""Features of networks from their zero-cost proxies.
+
+| symbol | meaning                                                                                     | shape   |
+|--------|---------------------------------------------------------------------------------------------|---------|
+| n, p   | networks with scores; proxies that are not constant                                         | scalars |
+| r      | rank of each network's score among the n, less a half, divided by their number: in (0, 1);  | (n, p)  |
+|        | 0.5 where a proxy is not defined                                                            |         |
+| z      | normal scores, Phi^-1(r)                                                                    | (n, p)  |
+| K, e   | covariance of networks by their structure, of variance 1; `NOISE`                           |         |
+
+    z(x) = K(x, S) (K(S, S) + e)^-1 z(S)         of a network x without scores, from networks S that have scores
+
+Proxies differ in unit and range by orders of magnitude; ranks carry what is known about their order. Scores are smooth
+functions of the structure, so that those of some hundred networks predict the others'.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import cached_property
+from threading import Lock
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from archive.agents.bayesopt.portfolio_members import MemberModel
+from archive.agents.surrogates.base import Array
+from archive.architecture.graph import Architecture
+from archive.store.proxies.table import ProxyTable
+
+NOISE = 0.01
+MOST = 1000
+"""Most networks of S."""
+KEPT = 100_000
+"""Most networks without scores whose features are kept."""
+
+
+@final
+class ProxyFeatures:
+    """Normal scores of any networks of a space. Threads may share an object.
+
+    Args:
+        table: Scores of at least two networks.
+        structure: Distances of networks, and their covariance, whose parameters are at the centre of their bounds.
+
+    Attributes:
+        networks: The n networks.
+        names: Names of the p proxies.
+        ranks: r.
+    """
+
+    def __init__(self, table: ProxyTable, structure: MemberModel) -> None:
+        """Compute r and z."""
+        self.networks, self._row, self._structure = table.networks, table.rows, structure
+        ranks: Array = (rankdata(table.scores, axis=0, nan_policy="omit") - 0.5) / np.isfinite(table.scores).sum(axis=0)
+        ranks = np.where(np.isnan(ranks), 0.5, ranks)
+        varied = np.flatnonzero(np.ptp(ranks, axis=0) > 0).tolist()
+        self.names, self.ranks = tuple(table.names[at] for at in varied), ranks[:, varied]
+        self._normal: Array = ndtri(self.ranks)
+        self._predicted: OrderedDict[str, Array] = OrderedDict()
+        self._lock = Lock()
+
+    @property
+    def count(self) -> int:
+        """Number of proxies, p."""
+        return int(self.ranks.shape[1])
+
+    def normal(self, networks: Sequence[Architecture]) -> Array:
+        """Return z of m networks without dead layers: (m, p) float64."""
+        rows = np.array([self._row.get(one.functional_key, -1) for one in networks], np.int64)
+        normal = self._normal[rows]
+        unknown = np.flatnonzero(rows < 0).tolist()
+        if unknown:
+            normal[unknown] = self._predict([networks[at] for at in unknown])
+        return normal
+
+    def _predict(self, networks: Sequence[Architecture]) -> Array:
+        with self._lock:
+            new = {one.functional_key: one for one in networks if one.functional_key not in self._predicted}
+            if new:
+                rows, theta, weights = self._regression
+                stack = self._structure.pairwise.distances(rows, list(new.values())).stack
+                predicted = self._structure.covariance.value(stack, theta).T @ weights
+                self._predicted.update(zip(new, predicted, strict=True))
+            values = np.stack([self._predicted[one.functional_key] for one in networks])
+            while len(self._predicted) > KEPT:
+                self._predicted.popitem(last=False)
+            return values
+
+    @cached_property
+    def _regression(self) -> tuple[list[Architecture], Array, Array]:
+        """S, the parameters of K, and (K + e)^-1 z(S)."""
+        # A fixed seed: one table gives the same features to every agent.
+        chosen: NDArray[np.int64] = np.sort(np.random.default_rng(0).permutation(len(self.networks))[:MOST])
+        rows = [self.networks[at].functional for at in chosen]
+        stack = self._structure.pairwise.distances(rows).stack
+        theta = self._structure.covariance.bounds(stack).mean(axis=1)
+        gram = self._structure.covariance.value(stack, theta)
+        ridge = NOISE * self._structure.covariance.variance(theta)
+        weights: Array = solve(gram + ridge * np.eye(len(rows)), self._normal[chosen], assume_a="sym")
+        return rows, theta, weights

@@ -1,0 +1,128 @@
+"""Use of zero-cost proxies by a stacked ensemble: further members, and an initial design.
+
+| member       | distances                                                       | covariance             |
+|--------------|-----------------------------------------------------------------|------------------------|
+| scores       | squared differences of the normal scores of each proxy          | exp(-sum_i beta_i d_i) |
+| scores and   | the same, with Weisfeiler-Lehman squared and topology features  | exp(-sum_i beta_i d_i) |
+| structure    |                                                                 |                        |
+
+Each proxy has a length scale, so that the evaluations of the study decide which of them matter. Stacking weights the
+members by the density of every evaluation given all others (`archive.agents.surrogates.stacking`): proxies that say
+nothing about a task lose their influence within some evaluations.
+
+The initial design is spread, by variance reduction (`archive.agents.bayesopt.initial_design`), over the networks of the
+largest mean rank by some proxies (`CONSENSUS`). Proxies filter nothing else: every network remains a candidate.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import final
+
+import numpy as np
+
+from archive.agents.acquisition.candidate_generators import CandidateGenerator
+from archive.agents.base import History, Suggestion
+from archive.agents.bayesopt.gaussian_process import PRESETS
+from archive.agents.bayesopt.initial_design import alc_design
+from archive.agents.bayesopt.model_based import SourceUse
+from archive.agents.bayesopt.portfolio_members import MemberModel, PowerExponentialARD
+from archive.agents.proxies.distances import ProxyDistances, TotalProxyDistance
+from archive.agents.proxies.features import ProxyFeatures
+from archive.agents.proxies.recorded import LEAST
+from archive.agents.surrogates.base import Array, Surrogate
+from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.gp.length_scale_prior import DimensionScaledPrior
+from archive.agents.surrogates.stacking import StackedGP
+from archive.kernels.covariance.base import Covariance, exponential
+from archive.spaces.base import Space
+from archive.store.proxies.table import ProxyTable
+
+CONSENSUS = frozenset(["naswot", "nwot", "synflow", "jacov", "flops"])
+"""Proxies whose mean rank chooses the initial design, where the task has any of them, else all proxies: those that rank
+networks well on most of the 28 tasks of NAS-Bench-Suite-Zero (Krishnakumar et al., 2022). On NAS-Bench-201 the 80 best
+of 8,765 cells by these four have a median rank of 2,160 by accuracy, and the best cell is among them; by all thirteen
+proxies of that suite the median rank is 3,270."""
+
+SHARE = 0.01
+"""Share of the networks with scores, those of the largest mean rank, that the design is spread over; at least `LEAST`
+networks."""
+
+
+@final
+class ProxyKnowledge:
+    """Knowledge of proxies beside that of source studies; a `SourceUse`. Threads may share one.
+
+    Args:
+        space: The space that the agent searches.
+        transfer: Use of source studies.
+        structure: Model of the portfolio's member `structure`.
+    """
+
+    def __init__(self, space: Space, transfer: SourceUse, structure: MemberModel) -> None:
+        """Start with an empty cache."""
+        self.space, self._transfer, self._structure = space, transfer, structure
+        self._cached: tuple[ProxyTable, ProxyFeatures] | None = None
+        self._lock = Lock()
+
+    def first(
+        self, history: History, generator: CandidateGenerator, n: int, rng: np.random.Generator
+    ) -> tuple[list[Suggestion], int | None]:
+        """See `SourceUse.first`: proxies change nothing."""
+        return self._transfer.first(history, generator, n, rng)
+
+    def with_sources(self, cold: Surrogate, history: History) -> Surrogate:
+        """Return the stacked surrogate with the members of known proxies, and those of source studies."""
+        features = self.features(history)
+        if features is not None and isinstance(cold, StackedGP):
+            structured = ProxyDistances(features, self._structure.pairwise)
+            members = [_member(one, cold) for one in (ProxyDistances(features), structured)]
+            cold = StackedGP([*cold.members, *members], cold.prior)
+        return self._transfer.with_sources(cold, history)
+
+    def features(self, history: History) -> ProxyFeatures | None:
+        """Return the features of the proxies that a history knows; None where it knows too few."""
+        table = history.proxies
+        if table is None or len(table) < LEAST:
+            return None
+        with self._lock:
+            if self._cached is None or self._cached[0] is not table:
+                self._cached = table, ProxyFeatures(table, self._structure)
+            features = self._cached[1]
+        return features if features.count else None
+
+    def design(
+        self, features: ProxyFeatures, history: History, count: int, rng: np.random.Generator
+    ) -> list[Suggestion]:
+        """Return at most `count` networks of an initial design; fewer where the best networks are known already."""
+        order = np.argsort(-_consensus(features), kind="stable")
+        # Half of them, at random: studies of different seeds begin with different networks.
+        best = rng.permutation(order[: max(int(SHARE * len(order)), LEAST)])
+        best = best[: max(len(best) // 2, count)]
+        fresh = (features.networks[at] for at in best if features.networks[at].functional_key not in history.known)
+        reference = list(filter(self.space.contains, fresh))
+        if not reference:
+            return []
+        known = [one.functional for one in history.known.values()]
+        functional = [one.functional for one in reference]
+        chosen = alc_design(functional, known, count, TotalProxyDistance(features), exponential(1))
+        return [Suggestion(reference[at]) for at in chosen]
+
+
+def _consensus(features: ProxyFeatures) -> Array:
+    """Return the mean rank of each network: (n,) float64."""
+    chosen = [at for at, name in enumerate(features.names) if name in CONSENSUS]
+    ranks = features.ranks[:, chosen] if chosen else features.ranks
+    mean: Array = ranks.mean(axis=1)
+    return mean
+
+
+def _member(pairwise: ProxyDistances, beside: StackedGP) -> DistanceGP:
+    """Return a member on these distances, with the inference and the transform of the others."""
+    other = beside.members[0]
+    preset = PRESETS["default"]
+    powers = [1.0] * pairwise.features.count
+    if pairwise.structure is not None:
+        powers += [kind.power for kind in pairwise.structure.kinds for _ in kind.components]
+    covariance: Covariance = DimensionScaledPrior(PowerExponentialARD(powers), len(powers))
+    return DistanceGP(pairwise, covariance, preset.learning, noise=preset.noise, transform=other.transform)
