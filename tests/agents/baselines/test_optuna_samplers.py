@@ -70,8 +70,8 @@ def test_larger_scores_are_better(space, config):
 def test_samplers_are_those_of_their_names(space):
     # The process itself is Optuna's; a run of it would load torch.
     with _quiet(optuna):
-        assert type(GpOptuna(space)._sampler(0)) is optuna.samplers.GPSampler
-        assert type(Tpe(space)._sampler(0)) is optuna.samplers.TPESampler
+        assert type(GpOptuna(space)._sampler(0, None)) is optuna.samplers.GPSampler
+        assert type(Tpe(space)._sampler(0, None)) is optuna.samplers.TPESampler
     assert (
         len(
             GpOptuna(space, startup=50).propose(

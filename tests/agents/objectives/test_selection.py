@@ -36,7 +36,9 @@ def test_the_suggestion_is_the_best_of_all_candidates(agent, chains):
     history = History(observed(every[:6], scored(every[:6])), goals=KNOWN)
     (suggestion,) = agent.propose(history, 1, np.random.default_rng(0))
     _, scores = points(history)
-    models = selection.ObjectiveModels.fit(agent.method, history, KNOWN, np.random.default_rng(0))
+    models = selection.ObjectiveModels.fit(
+        agent.method, agent.method.surrogate, history, KNOWN, np.random.default_rng(0)
+    )
     posterior = models.fitted[0].posterior([each.functional for each in every[6:]]).in_scores()
     gains = LogEhvi(*free_boxes(scores, selection.reference_point(scores)))([posterior, -units(every[6:])])
     assert suggestion.architecture == every[6 + int(np.argmax(gains))]
@@ -72,7 +74,9 @@ def test_an_objective_that_is_not_known_is_learnt_from_the_results(agent, chains
     cost = -units(every)
     seen = tuple(replace(one, further=(cost[at],)) for at, one in enumerate(observed(every[:9], scored(every[:9]))))
     history = History((*seen, replace(observed(every[9:10], [9.0])[0], id="x", further=(np.nan,))), goals=goals)
-    models = selection.ObjectiveModels.fit(agent.method, history, goals, np.random.default_rng(0))
+    models = selection.ObjectiveModels.fit(
+        agent.method, agent.method.surrogate, history, goals, np.random.default_rng(0)
+    )
     expected = models.expected(every[:9])[:, 1]
     assert np.corrcoef(expected, cost[:9])[0, 1] > 0.8
     # The result without this objective is no point of the front, and informs the model of the other one.
