@@ -39,10 +39,9 @@ from archive.spaces.base import Space
 from archive.store.proxies.table import ProxyTable
 
 CONSENSUS = frozenset(["naswot", "nwot", "synflow", "jacov", "flops"])
-"""Proxies whose mean rank chooses the initial design, where the task has any of them, else all proxies: those that rank
-networks well on most of the 28 tasks of NAS-Bench-Suite-Zero (Krishnakumar et al., 2022). On NAS-Bench-201 the 80 best
-of 8,765 cells by these four have a median rank of 2,160 by accuracy, and the best cell is among them; by all thirteen
-proxies of that suite the median rank is 3,270."""
+"""Proxies whose mean rank chooses the initial design, where the task has any of them, else all proxies. They were
+chosen on NAS-Bench-201: of its 8,765 cells, the 80 best by these four have a median rank of 2,160 by accuracy, and the
+best cell is among them; by all thirteen published proxies the median rank is 3,270."""
 
 SHARE = 0.01
 """Share of the networks with scores, those of the largest mean rank, that the design is spread over; at least `LEAST`
