@@ -107,7 +107,11 @@ class EdgeDecisions(Decisions):
         """Return the operations of the alphabetically first string."""
         if not self.space.contains(architecture):
             return None
-        return tuple(self._choices.index(operation) for operation in _operations(architecture))
+        operations = _operations(architecture)
+        if not set(operations) <= set(self._choices):
+            # In a subspace, another operation can stand on a dead edge only.
+            operations = _operations(architecture.functional)
+        return tuple(self._choices.index(operation) for operation in operations)
 
     def build(self, made: Vector) -> Architecture:
         """See `Decisions.build`."""

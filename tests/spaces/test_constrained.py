@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from archive import spaces
+from archive.architecture import codec
 from archive.constraints import parse
 from archive.errors import InfeasibleError, InvalidArchitectureError
 from archive.spaces import constrained as constrained_module
@@ -133,3 +134,15 @@ def test_constraints_that_nothing_meets_name_the_nearest_network():
     unknown = ConstrainedSpace(Chains(), (parse("x<=1"),), {"x": lambda networks: np.full(len(networks), np.nan)})
     with pytest.raises(InfeasibleError, match="their costs are unknown"):
         unknown.initial_pool()
+
+
+def test_dead_edges_may_have_operations_that_no_member_uses():
+    def threes(architectures):
+        return [sum(one.layers[at].op == "nor_conv_3x3" for at in one.live) for one in architectures]
+
+    space = ConstrainedSpace(spaces.get("nasbench201"), (parse("threes<=0"),), {"threes": threes})
+    dead = codec.from_nasbench201("|skip_connect~0|+|nor_conv_3x3~0|none~1|+|none~0|nor_conv_1x1~1|none~2|")
+    assert space.contains(dead)
+    decisions = space.decisions()
+    assert all("nor_conv_3x3" not in each.choices for each in decisions.decisions)
+    assert decisions.decode(decisions.encode(dead)).functional_key == dead.functional_key
