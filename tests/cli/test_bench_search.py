@@ -128,6 +128,7 @@ def test_a_comparison_that_is_interrupted_or_killed_goes_on(place, bench, table,
             assert (len(found.same), found.differing) == (30, ())
 
 
+@pytest.mark.whole
 @pytest.mark.lasts(8)
 def test_a_comparison_is_read_again_and_goes_on(bench, table, tmp_path, types):
     plot = tmp_path / "curves.svg"
