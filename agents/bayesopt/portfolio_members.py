@@ -34,7 +34,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 
 from archive.agents.acquisition.listing import Listing
-from archive.agents.bayesopt.gaussian_process import PRESETS
+from archive.agents.bayesopt.gp_presets import PRESETS
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.agents.surrogates.gp.distance import DistanceGP

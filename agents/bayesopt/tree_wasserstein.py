@@ -30,7 +30,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, final
 
 from archive.agents.base import AgentInfo
-from archive.agents.bayesopt.gaussian_process import PRESETS, method
+from archive.agents.bayesopt.gaussian_process import method
+from archive.agents.bayesopt.gp_presets import PRESETS
 from archive.agents.bayesopt.model_based import ModelBased
 from archive.agents.options import BATCH, SEQUENTIAL, BatchOptions, BayesOptOptions, choose
 from archive.agents.recorded import record

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from archive.agents.acquisition.listing import Listing
+from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member_model
 from archive.agents.surrogates.base import Surrogate
 from archive.agents.surrogates.stacking import StackedGP
 from archive.spaces.base import Space
@@ -18,8 +19,5 @@ def default_slacks(space: Space, listing: Listing | None = None) -> Surrogate:
         space: The search space.
         listing: The networks of a listed space.
     """
-    # Imported here: the members of the portfolio share the presets of agents that need this module.
-    from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member_model
-
     names = [name for name in defaults(space) if is_cheap(name, space)]
     return StackedGP([member_model(name, space, listing).surrogate(TRANSFORM) for name in names])

@@ -23,7 +23,7 @@ import numpy as np
 
 from archive.agents.acquisition.candidate_generators import CandidateGenerator
 from archive.agents.base import History, Suggestion
-from archive.agents.bayesopt.gaussian_process import PRESETS
+from archive.agents.bayesopt.gp_presets import PRESETS
 from archive.agents.bayesopt.initial_design import alc_design
 from archive.agents.bayesopt.model_based import SourceUse
 from archive.agents.bayesopt.portfolio_members import MemberModel, PowerExponentialARD

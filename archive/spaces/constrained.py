@@ -157,7 +157,8 @@ class ConstrainedSpace(Space):
 
         Where no walk finds one, the child is a sample, with the operation `draw`.
         """
-        current, operations = architecture, tuple[str, ...]()
+        current = architecture
+        operations: tuple[str, ...] = ()
         for _ in range(WALK):
             step = self.whole.mutate(current, rng)
             if not step.operations:
