@@ -15,8 +15,8 @@ from archive.architecture.genotypes.codec import from_genotype
 from archive.spaces.darts.published import PUBLISHED
 from tests.agents.test_contract import CHEAP, ONLY_ON, VARIANTS, check, made, propose
 from tests.support import examples
-from tests.support.genotypes import genotypes
 from tests.support.histories import grown, observed
+from tests.support.networks.genotypes import genotypes
 
 pytestmark = pytest.mark.usefixtures("few_candidates")
 

@@ -36,9 +36,9 @@ from tests.agents.test_contract import (  # noqa: F401
     test_pending_only,
     test_same_seed_same_suggestions,
 )
-from tests.support import motifs
 from tests.support.histories import observed
-from tests.support.motifs import LABELS, Motifs
+from tests.support.networks import motifs
+from tests.support.networks.motifs import LABELS, Motifs
 
 pytestmark = pytest.mark.usefixtures("few_candidates")
 

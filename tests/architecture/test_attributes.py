@@ -17,8 +17,8 @@ from archive.architecture.attributes import Attributes
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import ArchiveError, CodecError, InvalidArchitectureError
 from tests.support import examples
+from tests.support.networks.torch_nets import chain, layer, network, networks, residual
 from tests.support.strategies import relabelled
-from tests.support.torch_nets import chain, layer, network, networks, residual
 
 
 @given(networks(), st.integers(0, 10_000))

@@ -19,9 +19,9 @@ from archive.spaces.darts.published import PUBLISHED
 from tests.architecture.test_folding import residual_chain
 from tests.drawing.test_layout import graphs
 from tests.support import examples
-from tests.support.nets import net
+from tests.support.networks.nets import net
+from tests.support.networks.torch_nets import networks
 from tests.support.strategies import members, relabelled
-from tests.support.torch_nets import networks
 
 SPACES = [name for name in spaces.names() if name != "torch"]
 

@@ -13,8 +13,8 @@ from archive.architecture.graph import Architecture, Layer
 from archive.architecture.layer_mass import total_mass
 from archive.errors import InvalidArchitectureError
 from tests.support import examples
+from tests.support.networks.torch_nets import chain, layer, network, networks
 from tests.support.strategies import relabelled
-from tests.support.torch_nets import chain, layer, network, networks
 
 TORCH = spaces.get("torch")
 RELU = layer("relu")

@@ -28,5 +28,5 @@ def test_no_module_has_more_than_300_lines():
 
 
 def test_no_folder_has_more_than_20_modules():
-    folders = Counter(path.parent for path in MODULES)
+    folders = Counter(path.parent for path in [*MODULES, *ROOT.glob("tests/**/*.py")])
     assert [(str(folder), count) for folder, count in folders.items() if count > 20] == []

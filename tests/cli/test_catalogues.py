@@ -12,7 +12,7 @@ from archive.registry import Registry
 from archive.trainer.observers import registry as observers
 from archive.trainer.tasks import registry
 from tests.support.commands import Shell, table
-from tests.support.torch_nets import residual
+from tests.support.networks.torch_nets import residual
 
 
 @pytest.fixture

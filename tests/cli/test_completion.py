@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import shutil
 import socket
 import subprocess
 import sys
-from unittest import mock
 
 import pytest
 
 from archive import agents, kernels, settings, spaces
 from archive.cli import names
-from archive.cli.main import main
 from archive.queries import catalogue
 from archive.store.records import Study
 from archive.trainer.tasks import registry
-from tests.support.commands import Shell, shell
+from tests.support.commands import Shell, completed, shell
 
 
 @pytest.fixture
@@ -32,19 +28,6 @@ def user(archive, store_settings, tmp_path):
 def nobody(tmp_path):
     """A user whose archive has never been started."""
     return Shell(settings.load(home=tmp_path / "none", environment={}), tmp_path)
-
-
-def completed(user: Shell, line: str) -> list[str]:
-    """Return what bash is offered at the end of a line; an error would stand on the user's terminal."""
-    asked = {"_ARCHIVE_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
-    # Click writes bytes, as a shell's newlines are the same everywhere.
-    out, err = io.TextIOWrapper(io.BytesIO()), io.StringIO()
-    with mock.patch.dict(os.environ, user.environment | asked), pytest.raises(SystemExit) as end:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            main([])
-    assert (end.value.code, err.getvalue()) == (0, "")
-    out.flush()
-    return [offered.removeprefix("plain,") for offered in out.buffer.getvalue().decode().split()]
 
 
 @pytest.mark.parametrize(

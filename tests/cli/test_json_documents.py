@@ -12,16 +12,15 @@ import optuna
 import pytest
 
 from archive.architecture import codec
-from archive.cli.documents.base import SCHEMA_VERSION
 from archive.cli.documents.reference import fields, is_object, reference
-from archive.cli.documents.registry import DOCUMENTS, STREAMS
+from archive.cli.documents.registry import DOCUMENTS
 from archive.cli.documents.studies import StudyList
 from archive.cli.main import archive as root
 from archive.cli.study.items import study_item
 from archive.store.records import Result, Weights
 from archive.trainer.daemon import logs
 from tests.support.commands import serving, shell, table
-from tests.support.json_documents import faults
+from tests.support.json_documents import check, faults
 from tests.support.stores import cells, propose, study
 
 
@@ -50,18 +49,6 @@ def filled(archive):
     archive.proposals.report(held[3].id, held[3].token, {"loss": [1.0]})
     archive.proposals.cancel(proposals[4].id)
     return proposals
-
-
-def check(command: str, text: str) -> list[dict]:
-    """Parse what a command wrote, and compare it with what is documented."""
-    documents = [json.loads(line) for line in text.splitlines()] if command in STREAMS else [json.loads(text)]
-    assert documents
-    for document in documents:
-        assert document["schema_version"] == SCHEMA_VERSION
-        assert next(iter(document)) == "schema_version"
-        found = [faults(document, shape) for shape in DOCUMENTS[command]]
-        assert [] in found, found
-    return documents
 
 
 def test_every_command_with_json_is_documented():

@@ -8,9 +8,9 @@ import pytest
 
 from archive.cli.search.interruption import InterruptedBySignal
 from archive.launchers import queue_length
-from tests.cli.test_json_documents import check
+from tests.support.clusters.launchers import stand_in, until
 from tests.support.commands import shell
-from tests.support.launchers import stand_in, until
+from tests.support.json_documents import check
 from tests.support.stores import cells, propose
 
 

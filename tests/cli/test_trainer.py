@@ -22,7 +22,7 @@ from archive.store.records import State, Study
 from archive.trainer.daemon.options import TrainerOptions
 from tests.support import wait_until
 from tests.support.commands import propose, shell, table
-from tests.support.nets import net
+from tests.support.networks.nets import net
 from tests.support.stores import suggest
 
 

@@ -9,7 +9,7 @@ from archive.api import Archive
 from archive.settings import environment
 from tests.conftest import wipe
 from tests.support import ROOT
-from tests.support.torch_nets import chain, layer, residual
+from tests.support.networks.torch_nets import chain, layer, residual
 
 PAGES = [ROOT / "README.md", *sorted(ROOT.joinpath("docs").rglob("*.md"))]
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)

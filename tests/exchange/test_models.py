@@ -7,8 +7,8 @@ import pytest
 from archive.errors import StudyConflictError, UsageError
 from archive.exchange.importers.models import Place, add_model
 from archive.store.records import Result, State
+from tests.support.networks.torch_nets import chain, layer, residual
 from tests.support.stores import count
-from tests.support.torch_nets import chain, layer, residual
 
 NET = residual()
 PLACE = Place("digits", "digits/own", "accuracy", "maximise")

@@ -12,8 +12,8 @@ import pytest
 from archive import kernels
 from archive.errors import InvalidArchitectureError, UnknownNameError
 from tests.support import kernel_oracle
+from tests.support.networks.torch_nets import classifiers
 from tests.support.strategies import relabelled, space_of
-from tests.support.torch_nets import classifiers
 
 every = pytest.mark.parametrize("name", kernels.names())
 

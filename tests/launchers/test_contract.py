@@ -9,7 +9,7 @@ import pytest
 from archive.launchers import records, registry
 from archive.launchers.options import convert, options_of, values
 from archive.settings import Settings
-from tests.support.launchers import engine, fleet, ids, stand_in, until
+from tests.support.clusters.launchers import engine, fleet, ids, stand_in, until
 
 PASSWORD = "geheim, s3cr3t"
 

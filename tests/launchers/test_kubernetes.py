@@ -11,8 +11,8 @@ from archive.launchers.fleet import TrainerFleet
 from archive.launchers.kubernetes import KubernetesLauncher
 from archive.launchers.kubernetes_objects import label_of
 from archive.settings import Settings
+from tests.support.clusters.launchers import fleet
 from tests.support.kubernetes import check, containers, pods, unprivileged
-from tests.support.launchers import fleet
 
 REQUEST = {
     "image": "registry/trainer:1", "gpus": 2, "cpus": 7.5, "memory": 32 * 10**9, "claim": "archive",

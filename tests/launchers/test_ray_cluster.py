@@ -14,9 +14,9 @@ from archive.launchers.ray_cluster import RayLauncher
 from archive.store.records import State, Study
 from archive.trainer.dispatch.ray_executor import RayExecutor
 from archive.trainer.tasks import registry as tasks
+from tests.support.clusters.launchers import fleet, ids, until
+from tests.support.clusters.ray_cluster import cluster
 from tests.support.commands import serving
-from tests.support.launchers import fleet, ids, until
-from tests.support.ray_cluster import cluster
 from tests.support.stores import suggest
 
 pytestmark = [pytest.mark.whole, pytest.mark.lasts(300)]

@@ -13,9 +13,9 @@ from archive.architecture import codec
 from archive.launchers import records, registry
 from archive.store.records import State, Study
 from archive.trainer.tasks import registry as tasks
+from tests.support.clusters.launchers import ids, until
+from tests.support.clusters.slurm import cluster
 from tests.support.commands import shell
-from tests.support.launchers import ids, until
-from tests.support.slurm import cluster
 from tests.support.stores import suggest
 
 LONG = 240.0

@@ -14,7 +14,7 @@ from archive.architecture.graph import Architecture, Layer
 from archive.architecture.layer_mass import layer_masses
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.spaces.aten import packed
-from tests.support.torch_nets import chain, layer, network, networks, residual
+from tests.support.networks.torch_nets import chain, layer, network, networks, residual
 
 TORCH = spaces.get("torch")
 RELU = layer("relu")

@@ -10,8 +10,9 @@ from archive.exchange.dump import dump
 from archive.exchange.load import load
 from archive.store.architectures import Architectures
 from tests.conftest import wipe
-from tests.support import strategies, torch_nets
-from tests.support.torch_nets import chain, layer, residual
+from tests.support import strategies
+from tests.support.networks import torch_nets
+from tests.support.networks.torch_nets import chain, layer, residual
 
 
 @settings(suppress_health_check=list(HealthCheck))

@@ -142,3 +142,16 @@ def serving(
     finally:
         trainer.stop()
         thread.join()
+
+
+def completed(user: Shell, line: str) -> list[str]:
+    """Return what bash is offered at the end of a line; an error would stand on the user's terminal."""
+    asked = {"_ARCHIVE_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+    # Click writes bytes, as a shell's newlines are the same everywhere.
+    out, err = io.TextIOWrapper(io.BytesIO()), io.StringIO()
+    with mock.patch.dict(os.environ, user.environment | asked), pytest.raises(SystemExit) as end:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            main([])
+    assert (end.value.code, err.getvalue()) == (0, "")
+    out.flush()
+    return [offered.removeprefix("plain,") for offered in out.buffer.getvalue().decode().split()]

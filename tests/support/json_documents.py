@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import types
 from typing import Any, Literal, Union, get_args, get_origin
 
+from archive.cli.documents.base import SCHEMA_VERSION
 from archive.cli.documents.reference import fields, is_object
+from archive.cli.documents.registry import DOCUMENTS, STREAMS
 
 SCALARS = {str: str, int: int, float: int | float, bool: bool, type(None): type(None)}
 
@@ -37,3 +40,15 @@ def faults(value: Any, hint: Any, at: str = "$") -> list[str]:
         ]
     right = isinstance(value, SCALARS[hint]) and (hint is bool or not isinstance(value, bool))
     return [] if right else [f"{at} is {value!r}, not {hint.__name__}"]
+
+
+def check(command: str, text: str) -> list[dict]:
+    """Parse what a command wrote, and compare it with what is documented."""
+    documents = [json.loads(line) for line in text.splitlines()] if command in STREAMS else [json.loads(text)]
+    assert documents
+    for document in documents:
+        assert document["schema_version"] == SCHEMA_VERSION
+        assert next(iter(document)) == "schema_version"
+        found = [faults(document, shape) for shape in DOCUMENTS[command]]
+        assert [] in found, found
+    return documents

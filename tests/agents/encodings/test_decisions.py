@@ -14,8 +14,8 @@ from archive.architecture.genotypes.codec import from_genotype
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import UsageError
 from archive.spaces.darts.published import PUBLISHED
-from tests.support.genotypes import disguised
 from tests.support.histories import Chains
+from tests.support.networks.genotypes import disguised
 
 NAMES = ("choices", "cnn", "darts", "mlp", "nasbench101", "nasbench201", "nasnet")
 

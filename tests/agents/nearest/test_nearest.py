@@ -12,7 +12,7 @@ from archive.agents import similar
 from archive.agents.nearest.search import Nearest
 from archive.architecture import codec
 from archive.errors import UnknownNameError, UsageError
-from tests.support import torch_nets
+from tests.support.networks import torch_nets
 from tests.support.stores import cells, evaluate
 
 

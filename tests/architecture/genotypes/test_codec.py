@@ -14,8 +14,8 @@ from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import vocabulary
 from archive.errors import CodecError, InvalidArchitectureError, UnknownNameError
 from archive.spaces.darts.published import PUBLISHED
-from tests.support import genotypes as support
-from tests.support.genotypes import disguised, genotypes, identity
+from tests.support.networks import genotypes as support
+from tests.support.networks.genotypes import disguised, genotypes, identity
 from tests.support.strategies import relabelled
 
 spaces = pytest.mark.parametrize("space", support.SPACES)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from archive.architecture.genotypes.genotype import Genotype, is_genotype, parse
 from archive.errors import ArchiveError, CodecError
 from archive.spaces.darts.published import PUBLISHED
-from tests.support.genotypes import SPACES, genotypes
+from tests.support.networks.genotypes import SPACES, genotypes
 
 V2 = PUBLISHED["DARTS_V2"].genotype
 Published = namedtuple("Genotype", "normal normal_concat reduce reduce_concat")

@@ -15,9 +15,9 @@ from archive.kernels.differences import difference, explained
 from archive.kernels.differences.picture import pictured
 from archive.spaces.darts.published import PUBLISHED
 from tests.support import examples
-from tests.support.nets import net
+from tests.support.networks.nets import net
+from tests.support.networks.torch_nets import chain, layer, networks
 from tests.support.strategies import members
-from tests.support.torch_nets import chain, layer, networks
 
 SPACES = [name for name in spaces.names() if name != "torch"]
 PAIRS = st.sampled_from(SPACES).flatmap(lambda name: st.tuples(members(name), members(name))) | st.tuples(

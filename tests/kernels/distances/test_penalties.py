@@ -8,7 +8,7 @@ import pytest
 from archive.architecture.operations import CNN, Operation, define, vocabulary
 from archive.kernels.distances.penalties import penalties
 from tests.support import kernel_oracle
-from tests.support.torch_nets import layer
+from tests.support.networks.torch_nets import layer
 
 SPACES = ["cnn", "darts", "mlp", "nasbench101", "nasbench201", "torch"]
 

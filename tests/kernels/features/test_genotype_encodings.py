@@ -18,7 +18,7 @@ from archive.kernels.features.hamming import Hamming
 from archive.kernels.features.paths import PathEncoding, every_path, path_counts
 from archive.kernels.features.topology import TopologyFeatures
 from archive.spaces.darts.published import PUBLISHED
-from tests.support.genotypes import disguised, genotypes, renumbered
+from tests.support.networks.genotypes import disguised, genotypes, renumbered
 from tests.support.strategies import space_of
 
 CELLS = ("normal", "reduce")

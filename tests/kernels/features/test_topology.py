@@ -14,8 +14,8 @@ from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import vocabulary
 from archive.kernels.features.topology import TopologyFeatures
 from tests.support import kernel_oracle
+from tests.support.networks.torch_nets import mobile
 from tests.support.strategies import cells, members, relabelled
-from tests.support.torch_nets import mobile
 
 networks = st.sampled_from([cells(), *map(members, ("cnn", "darts", "mlp", "nasbench201"))]).flatmap(lambda one: one)
 

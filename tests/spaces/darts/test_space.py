@@ -17,7 +17,7 @@ from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameError
 from archive.spaces.darts.published import PUBLISHED
 from tests.support import examples, whole
-from tests.support.genotypes import genotypes, identity
+from tests.support.networks.genotypes import genotypes, identity
 from tests.support.strategies import generators, space_of
 
 both = pytest.mark.parametrize("name", ["darts", "nasnet"])

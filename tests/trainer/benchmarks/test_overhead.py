@@ -11,7 +11,7 @@ from archive.errors import SettingsError
 from archive.trainer.benchmarks import trial_start
 from archive.trainer.benchmarks.overhead import compare, measure, ours, plain
 from archive.trainer.tasks import registry
-from tests.support.nets import TINY_CNN, TINY_MLP
+from tests.support.networks.nets import TINY_CNN, TINY_MLP
 from tests.trainer.fit.test_train import short
 
 CPU = torch.device("cpu")

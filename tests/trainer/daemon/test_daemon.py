@@ -26,7 +26,7 @@ from archive.trainer.storage import weights_file
 from archive.trainer.tasks import registry
 from archive.trainer.trial.messages import TrialFailed
 from tests.support import faulty, serve, stores, wait_until, whole
-from tests.support.nets import TINY_MLP, net
+from tests.support.networks.nets import TINY_MLP, net
 
 NETS = [TINY_MLP, net("mlp", "relu/32 linear"), net("mlp", "elu/12 tanh/8 linear")]
 

@@ -13,7 +13,7 @@ from archive.trainer.daemon.options import Tally
 from archive.trainer.trial import devices
 from archive.trainer.trial.devices import Device
 from tests.support import serve, wait_until
-from tests.support.nets import net
+from tests.support.networks.nets import net
 from tests.trainer.daemon.test_daemon import NETS, propose, recipe, run, states, trainer
 
 __all__ = ["run", "trainer"]

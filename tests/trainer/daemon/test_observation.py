@@ -17,7 +17,7 @@ from archive.trainer.observers.base import TrialEnd
 from archive.trainer.observers.process import Ended, Measured, Started
 from tests.support import wait_until
 from tests.support.commands import propose, table
-from tests.support.nets import TINY_MLP
+from tests.support.networks.nets import TINY_MLP
 from tests.support.observers import Counts, Unpicklable
 
 STUDY = Study("study", "csv:/home/me/secret/houses.csv#price", "houses/1", "mlp", "valid_mse", "minimise", seed=5)

@@ -17,7 +17,7 @@ from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.storage import checkpoints
 from archive.trainer.tasks import registry
 from tests.support import repeatable, serve, wait_until
-from tests.support.nets import TINY_MLP, net
+from tests.support.networks.nets import TINY_MLP, net
 
 RUNGS = Rungs((2, 6, 40), 3)
 NETS = [

@@ -10,7 +10,7 @@ from archive.trainer.tasks import registry
 from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished
 from archive.trainer.trial.spec import TrialSpec
 from tests.support import faulty
-from tests.support.nets import TINY_MLP
+from tests.support.networks.nets import TINY_MLP
 
 
 def told(node: TrialNode):

@@ -30,7 +30,7 @@ from archive.trainer.storage import weights_file
 from archive.trainer.tasks import registry
 from tests.support import whole
 from tests.support.commands import Shell
-from tests.support.nets import TINY_CNN, TINY_MLP
+from tests.support.networks.nets import TINY_CNN, TINY_MLP
 from tests.support.stores import suggest
 
 pytestmark = pytest.mark.lasts(4)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from archive.trainer.fit.early_stopping import has_converged
 from archive.trainer.fit.train import train
 from archive.trainer.tasks import registry
-from tests.support.nets import TINY_MLP
+from tests.support.networks.nets import TINY_MLP
 from tests.trainer.fit.test_train import short
 
 LOSSES = st.lists(st.integers(0, 6).map(lambda k: k / 4), min_size=1, max_size=20)

@@ -13,7 +13,7 @@ from archive.trainer.fit.evaluate import evaluate
 from archive.trainer.nn.network import Network
 from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.tasks import registry
-from tests.support.nets import net
+from tests.support.networks.nets import net
 
 DIGITS = registry.get("digits")
 FORM = NetworkForm((1, 8, 8), 10, "classification")

@@ -19,7 +19,7 @@ from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.tasks import registry
 from archive.trainer.trial.messages import TrialFailed, TrialFinished
 from archive.trainer.trial.process import TrialProcess
-from tests.support.nets import TINY_CNN
+from tests.support.networks.nets import TINY_CNN
 from tests.trainer.trial.test_process import job, told
 
 CHAIN = Architecture(

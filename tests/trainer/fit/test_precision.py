@@ -9,7 +9,7 @@ from archive.errors import SettingsError, UsageError
 from archive.trainer.fit import precision
 from archive.trainer.fit.train import train
 from archive.trainer.tasks import registry
-from tests.support.nets import TINY_CNN, TINY_MLP
+from tests.support.networks.nets import TINY_CNN, TINY_MLP
 from tests.trainer.fit.test_train import short
 
 CPU = torch.device("cpu")

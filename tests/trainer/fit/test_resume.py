@@ -18,7 +18,7 @@ from archive.trainer.recipes.context import TrialContext
 from archive.trainer.recipes.run import Cancelled, run
 from archive.trainer.storage import checkpoints
 from archive.trainer.tasks import registry
-from tests.support.nets import TINY_CNN, TINY_MLP, net
+from tests.support.networks.nets import TINY_CNN, TINY_MLP, net
 from tests.support.strategies import relabelled
 from tests.trainer.fit.test_train import BRANCHES, same, short
 

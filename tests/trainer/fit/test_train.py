@@ -14,7 +14,7 @@ from archive.trainer.fit.train import Outcome, train
 from archive.trainer.nn import builders
 from archive.trainer.tasks import registry
 from tests.support import faulty
-from tests.support.nets import TINY_CNN, TINY_MLP, net
+from tests.support.networks.nets import TINY_CNN, TINY_MLP, net
 from tests.support.strategies import relabelled
 
 BRANCHES = net(

@@ -11,14 +11,14 @@ from archive.architecture.aten.wiring import Input
 from archive.errors import UsageError
 from archive.spaces.aten import content
 from archive.trainer.intake.models import import_model
-from tests.support.torch_nets import residual
+from tests.support.networks.torch_nets import residual
 
 IMAGE = [Input((3, 8, 8))]
 VECTOR = [Input((6,))]
 
 
 class Residual(nn.Module):
-    """The model whose architecture is `tests.support.torch_nets.residual`."""
+    """The model whose architecture is `tests.support.networks.torch_nets.residual`."""
 
     def __init__(self):
         super().__init__()

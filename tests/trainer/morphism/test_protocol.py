@@ -17,7 +17,7 @@ from archive.trainer.nn import builders
 from archive.trainer.protocols import morph as inheriting
 from archive.trainer.storage import locations, weights_file, weights_store
 from archive.trainer.tasks import registry
-from tests.support.nets import net
+from tests.support.networks.nets import net
 from tests.support.stores import Suggestion
 
 DIABETES = registry.get("diabetes")

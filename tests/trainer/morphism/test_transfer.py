@@ -21,7 +21,7 @@ from archive.trainer.morphism.feasibility import operations_between, preserving
 from archive.trainer.nn import builders
 from archive.trainer.protocols.networks import NetworkForm
 from tests.support import examples
-from tests.support.nets import net
+from tests.support.networks.nets import net
 from tests.support.strategies import generators, relabelled, space_of
 
 IMAGES = NetworkForm((2, 6, 7), 3, "classification", True)

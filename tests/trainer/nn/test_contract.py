@@ -15,8 +15,8 @@ from archive.trainer.nn import builders, costs
 from archive.trainer.nn.base import HasAuxiliaryHead, HasProgress, weighted_layers
 from archive.trainer.protocols.base import SMALL_CELLS
 from archive.trainer.protocols.networks import NetworkForm
+from tests.support.networks.torch_nets import classifiers
 from tests.support.strategies import relabelled
-from tests.support.torch_nets import classifiers
 
 SPACES = sorted({*builders.names()} & {*spaces.names()})
 IMAGES = NetworkForm((1, 8, 8), 10, "classification", options=SMALL_CELLS)

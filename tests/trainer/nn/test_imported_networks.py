@@ -19,9 +19,9 @@ from archive.trainer.nn import builders
 from archive.trainer.nn.aten import network
 from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.tasks.bundled import DIGITS
+from tests.support.networks.torch_nets import chain, classifiers, layer
+from tests.support.networks.torch_nets import network as network_of
 from tests.support.strategies import relabelled
-from tests.support.torch_nets import chain, classifiers, layer
-from tests.support.torch_nets import network as network_of
 
 FORM = NetworkForm((1, 8, 8), 10, "classification")
 

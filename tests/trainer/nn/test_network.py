@@ -17,7 +17,7 @@ from archive.trainer.nn import builders, costs
 from archive.trainer.nn.network import Network
 from archive.trainer.protocols.networks import NetworkForm
 from tests.support import examples
-from tests.support.nets import TINY_CNN, TINY_MLP, net
+from tests.support.networks.nets import TINY_CNN, TINY_MLP, net
 from tests.support.strategies import members, relabelled
 
 

@@ -19,7 +19,7 @@ from archive.trainer.recipes.context import TrialContext
 from archive.trainer.recipes.run import Cancelled, run
 from archive.trainer.storage import checkpoints
 from archive.trainer.tasks import registry
-from tests.support.nets import TINY_MLP
+from tests.support.networks.nets import TINY_MLP
 
 TASK = registry.DIABETES
 PROTOCOL = dataclasses.replace(TASK.protocol(), epochs=4)

@@ -21,7 +21,7 @@ from archive.trainer.recipes.run import Cancelled, Outcome, run
 from archive.trainer.recipes.source import RecipeSource
 from archive.trainer.tasks import registry
 from tests.support import ROOT
-from tests.support.nets import TINY_MLP
+from tests.support.networks.nets import TINY_MLP
 
 # Other packages warn of changes to come.
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.lasts(10)]

@@ -23,7 +23,7 @@ from archive.trainer.trial.messages import TrialFailed, TrialFinished, TrialInte
 from archive.trainer.trial.process import TrialProcess
 from archive.trainer.trial.spec import TrialSpec
 from tests.support import ROOT, wait_until
-from tests.support.nets import TINY_MLP
+from tests.support.networks.nets import TINY_MLP
 from tests.trainer.trial.test_process import told
 
 TASK = registry.DIABETES
@@ -154,7 +154,7 @@ def test_all_processes_end_with_the_daemon(tmp_path):
         from archive.trainer.tasks import registry
         from archive.trainer.trial.process import TrialProcess
         from archive.trainer.trial.spec import TrialSpec
-        from tests.support.nets import TINY_MLP
+        from tests.support.networks.nets import TINY_MLP
         task, recipe = registry.DIABETES, RecipeSource("mine", "tests.support.recipes:family")
         asked = {{"note": {str(note)!r}, "end": "hangs"}}
         # Without the reference its pipe would be closed at once.

@@ -15,7 +15,7 @@ from archive.store.records import Weights
 from archive.trainer.nn import builders
 from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.storage import weights_file
-from tests.support.nets import TINY_CNN
+from tests.support.networks.nets import TINY_CNN
 
 ABOUT = {"task": "digits", "protocol": "digits/1", "seed": 3}
 

@@ -14,7 +14,7 @@ from archive.errors import SettingsError, WeightsError
 from archive.trainer.nn import builders
 from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.storage import locations, weights_file, weights_store
-from tests.support.nets import TINY_CNN
+from tests.support.networks.nets import TINY_CNN
 
 CONTENT = b"not really weights"
 

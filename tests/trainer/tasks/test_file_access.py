@@ -18,7 +18,7 @@ from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.tasks import file_access, registry, user_files
 from archive.trainer.tasks.file_access import FileAccess
 from archive.trainer.trial import failures
-from tests.support.nets import TINY_MLP
+from tests.support.networks.nets import TINY_MLP
 from tests.support.stores import Suggestion
 
 SECRET = "S3cr3t-passw0rd"

@@ -18,7 +18,7 @@ from archive.trainer.datasets.user_readers import read_csv, read_npz
 from archive.trainer.fit.train import train
 from archive.trainer.tasks import registry
 from tests.support import examples
-from tests.support.nets import TINY_CNN, TINY_MLP
+from tests.support.networks.nets import TINY_CNN, TINY_MLP
 
 
 def table(path, rows, head="a,b,y"):

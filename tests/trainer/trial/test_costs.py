@@ -19,7 +19,7 @@ from archive.trainer.trial.costs import LatencyOptions
 from archive.trainer.trial.messages import TrialFinished
 from archive.trainer.trial.process import TrialProcess
 from archive.trainer.trial.spec import TrialSpec
-from tests.support.nets import TINY_CNN, TINY_MLP
+from tests.support.networks.nets import TINY_CNN, TINY_MLP
 from tests.trainer.trial.test_process import told
 
 DIGITS = registry.DIGITS

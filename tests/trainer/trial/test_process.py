@@ -27,7 +27,7 @@ from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinish
 from archive.trainer.trial.process import TrialProcess
 from archive.trainer.trial.spec import TrialSpec
 from tests.support import ROOT, faulty, wait_until, whole
-from tests.support.nets import TINY_CNN, TINY_MLP
+from tests.support.networks.nets import TINY_CNN, TINY_MLP
 
 
 def job(task, folder, architecture=TINY_MLP, seed=1):
@@ -216,7 +216,7 @@ def test_a_trial_does_not_have_the_login_of_the_database(tmp_path, started):
             from archive.trainer.trial.process import TrialProcess
             from archive.trainer.trial.spec import TrialSpec
             from tests.support import faulty
-            from tests.support.nets import TINY_MLP
+            from tests.support.networks.nets import TINY_MLP
             task = faulty.faulty(faulty.tells_its_environment)
             spec = TrialSpec(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path({str(tmp_path)!r}))
             trial, last = TrialProcess(spec), None
@@ -268,7 +268,7 @@ def test_the_process_that_starts_trials_needs_no_torch(tmp_path):
         from archive.trainer.trial.messages import TrialFinished
         from archive.trainer.trial.process import TrialProcess
         from archive.trainer.trial.spec import TrialSpec
-        from tests.support.nets import TINY_MLP
+        from tests.support.networks.nets import TINY_MLP
         task, last = tasks.get("diabetes"), None
         trial = TrialProcess(TrialSpec(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path({str(tmp_path)!r})))
         while not isinstance(last, TrialFinished):

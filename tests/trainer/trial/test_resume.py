@@ -19,7 +19,7 @@ from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinish
 from archive.trainer.trial.process import TrialProcess
 from archive.trainer.trial.spec import TrialSpec
 from tests.support import faulty, repeatable, wait_until, whole
-from tests.support.nets import TINY_CNN, TINY_MLP
+from tests.support.networks.nets import TINY_CNN, TINY_MLP
 from tests.trainer.fit.test_train import short
 from tests.trainer.trial.test_process import told
 

@@ -13,7 +13,7 @@ from archive.trainer.trial.messages import TrialFinished
 from archive.trainer.trial.process import TrialProcess
 from archive.trainer.trial.spec import TrialSpec
 from tests.support import wait_until
-from tests.support.nets import TINY_MLP
+from tests.support.networks.nets import TINY_MLP
 from tests.trainer.trial.test_process import told
 
 

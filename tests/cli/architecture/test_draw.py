@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from archive.architecture import codec
 from archive.cli.main import archive as command
 from archive.errors import ArchiveError
-from tests.support.nets import TINY_CNN
+from tests.support.networks.nets import TINY_CNN
 
 CELL = "|nor_conv_3x3~0|+|none~0|avg_pool_3x3~1|+|skip_connect~0|none~1|nor_conv_1x1~2|"
 

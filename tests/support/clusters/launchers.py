@@ -17,7 +17,8 @@ from archive.launchers import records
 from archive.launchers.base import LaunchedTrainer, Launcher
 from archive.launchers.fleet import TrainerFleet
 from archive.settings import Settings
-from tests.support import WHOLE, ray_cluster, slurm
+from tests.support import WHOLE
+from tests.support.clusters import ray_cluster, slurm
 
 TRAINER = """
 echo "started $ARCHIVE_HOME $ARCHIVE_PASSWORD_FILE [$ARCHIVE_PASSWORD]" >> {folder}/diary

@@ -9,8 +9,7 @@ import pytest
 from archive.cli.documents.exports import PlotFile
 from archive.cli.main import archive as root
 from archive.plots import kinds
-from tests.cli.test_completion import completed
-from tests.support.commands import shell
+from tests.support.commands import completed, shell
 from tests.support.json_documents import faults
 from tests.support.stores import evaluate
 

@@ -16,7 +16,7 @@ from archive.trainer.storage import file_names
 from archive.trainer.tasks import registry
 from tests.support import faulty, wait_until
 from tests.support.commands import shell
-from tests.support.nets import TINY_MLP
+from tests.support.networks.nets import TINY_MLP
 from tests.support.stores import cells, study
 from tests.support.stores import propose as propose_cells
 from tests.trainer.daemon.test_daemon import propose

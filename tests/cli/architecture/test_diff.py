@@ -10,7 +10,7 @@ from archive.cli.documents.differences import DifferenceDocument
 from archive.cli.main import archive as command
 from archive.errors import ArchiveError
 from tests.support.json_documents import faults
-from tests.support.nets import net
+from tests.support.networks.nets import net
 
 FIRST, SECOND = net("cnn", "conv3/16 max-pool fc/8 softmax"), net("cnn", "conv3/32 max-pool conv5/8 fc/8 softmax")
 
