@@ -23,9 +23,13 @@ if TYPE_CHECKING:
 
     from archive.database.connection import Connection
 
+# A reader may see a commit half-way: the state of a proposal before its evaluation. It runs until both are there. The
+# evaluation that is still missing a minute later was deleted, by a query of a user.
 VIEW = """
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-RETURN p.id AS id, p.number AS number, p.state AS state, p.architecture AS architecture, p.agent AS agent,
+WITH p, e, e IS NULL AND p.state IN ['COMPLETE', 'PRUNED'] AND p.finished > timestamp() - 60000 AS half
+RETURN p.id AS id, p.number AS number, CASE WHEN half THEN 'RUNNING' ELSE p.state END AS state,
+       p.architecture AS architecture, p.agent AS agent,
        p.acquisition AS acquisition, p.mean AS mean, p.std AS std, p.attempts AS attempts, p.rung AS rung,
        p.worker AS worker, p.reason AS reason, p.started AS started, p.finished AS finished,
        e.value AS value, e.epochs AS epochs, e.seconds AS seconds,

@@ -8,7 +8,7 @@ from archive.database.user_query import run_query
 from archive.errors import UnknownNameError
 from archive.exchange.dump import dump
 from archive.exchange.load import load
-from archive.store.records import Result
+from archive.store.records import Result, State
 from archive.store.snapshots import SnapshotFollower
 from tests.support.stores import answer, cells, evaluate, propose, study, suggest
 
@@ -115,3 +115,23 @@ def test_what_a_load_changed_is_seen_at_once(archive, tmp_path):
     assert seconds() == seconds() == [None, None]
     load(archive.connection, tmp_path / "a.jsonl.gz")
     assert seconds() == [3.0, 3.0]
+
+
+HALF = """
+MATCH (p:Proposal {id: $id})-[r:RESULTED_IN]->(e:Evaluation)
+SET p.finished = timestamp()
+DELETE r
+"""
+
+OLD = "MATCH (p:Proposal {id: $id}) SET p.finished = timestamp() - 61000"
+
+
+def test_a_commit_that_is_seen_half_way_is_not_over(archive):
+    evaluate(archive, [0.5])
+    (whole,) = archive.studies.snapshot("study").proposals
+    assert (whole.state, whole.value) == (State.COMPLETE, 0.5)
+    run_query(archive.connection, HALF, {"id": whole.id}, write=True)
+    assert archive.studies.snapshot("study").counts[State.RUNNING] == 1
+    # An evaluation that was deleted does not come: nobody waits for it.
+    run_query(archive.connection, OLD, {"id": whole.id}, write=True)
+    assert archive.studies.snapshot("study").counts[State.COMPLETE] == 1
