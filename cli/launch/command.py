@@ -92,9 +92,14 @@ def list_fleets(ctx: click.Context, as_json: bool) -> None:
 @launch.command(short_help="Stop fleets.")
 @click.argument("names", metavar="[FLEET]...", type=FLEET, nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Stop all fleets of this archive.")
+@click.option(
+    "--forget",
+    is_flag=True,
+    help="Remove fleets from the list whose engine cannot be asked. Trainers that still run end when they are idle.",
+)
 @json_option
 @click.pass_context
-def stop(ctx: click.Context, names: tuple[str, ...], everything: bool, as_json: bool) -> None:
+def stop(ctx: click.Context, names: tuple[str, ...], everything: bool, forget: bool, as_json: bool) -> None:
     """Stop fleets: pending trainers never start, running ones return their proposals and end."""
     from archive import settings as known
     from archive.launchers import records, registry
@@ -103,17 +108,28 @@ def stop(ctx: click.Context, names: tuple[str, ...], everything: bool, as_json: 
         raise UsageError("name the fleets to stop (archive launch list), or give --all")
     settings = known.load(**settings_of(ctx))
     fleets = records.saved(settings) if everything else [records.get(settings, name) for name in dict.fromkeys(names)]
-    stopped = 0
+    stopped, left = 0, []
     for fleet in fleets:
-        launcher = registry.create(fleet.engine, fleet.options, settings)
-        ids = [trainer.id for trainer in launcher.running(fleet)]
-        if ids:
-            launcher.stop(fleet, ids)
+        try:
+            launcher = registry.create(fleet.engine, fleet.options, settings)
+            ids = [trainer.id for trainer in launcher.running(fleet)]
+            if ids:
+                launcher.stop(fleet, ids)
+        except (LaunchError, UsageError) as error:
+            if not forget:
+                left.append((fleet.name, error))
+                continue
+            print_message(f"the fleet {fleet.name} is forgotten: {error}")
+        else:
+            stopped += len(ids)
+            print_message(f"the fleet {fleet.name} is stopped: {_count(len(ids), 'trainer')}")
         records.remove(fleet)
-        stopped += len(ids)
-        print_message(f"the fleet {fleet.name} is stopped: {_count(len(ids), 'trainer')}")
     if as_json:
-        print_json({"fleets": [fleet.name for fleet in fleets], "trainers": stopped})
+        names = tuple(name for name, _ in left)
+        print_json({"fleets": [fleet.name for fleet in fleets if fleet.name not in names], "trainers": stopped})
+    if left:
+        reasons = "; ".join(f"the fleet {name} is not stopped: {error}" for name, error in left)
+        raise LaunchError(f"{reasons}; --forget removes it from the list")
 
 
 def fleet_item(fleet: TrainerFleet, trainers: Sequence[LaunchedTrainer], problem: str | None = None) -> dict[str, Any]:

@@ -7,7 +7,9 @@ import json
 import pytest
 
 from archive.cli.search.interruption import InterruptedBySignal
+from archive.errors import LaunchError
 from archive.launchers import queue_length
+from archive.launchers.local import LocalLauncher
 from tests.support.clusters.launchers import stand_in, until
 from tests.support.commands import shell
 from tests.support.json_documents import check
@@ -39,7 +41,12 @@ def test_a_fleet_is_started_listed_and_stopped(user, archive):
     assert left["fleet"] == "other" and len(left["trainers"]) == 2
 
 
-def test_mistakes_show_before_anything_starts(user, tmp_path, monkeypatch):
+def reason(settings) -> str:
+    """Return why no other machine can reach a server of the tests."""
+    return "a database that other machines reach" if settings.embedded else "an address that other machines reach"
+
+
+def test_mistakes_show_before_anything_starts(user, store_settings, tmp_path, monkeypatch):
     def said(*arguments):
         return user.types("launch", *arguments, code=2).stderr.strip()
 
@@ -52,24 +59,46 @@ def test_mistakes_show_before_anything_starts(user, tmp_path, monkeypatch):
     # Other machines, as far as this one knows: Slurm's commands are not here.
     monkeypatch.setitem(user.environment, "PATH", str(tmp_path))
     refused = said("slurm")
-    assert refused.startswith("error: archive launch slurm needs a database that other machines reach")
-    assert "archive load" in refused and "\n" not in refused
+    assert refused.startswith(f"error: archive launch slurm needs {reason(store_settings)}") and "\n" not in refused
+    assert ("archive load" in refused) is store_settings.embedded
     refused = user.types("search", "--on", "slurm:partition=gpu", code=2).stderr
-    assert refused.startswith("error: archive search --on slurm needs a database that other machines reach")
+    assert refused.startswith(f"error: archive search --on slurm needs {reason(store_settings)}")
     monkeypatch.setitem(user.environment, "ARCHIVE_DB", "neo4j://localhost:7687")
     assert "neo4j://localhost:7687 means each machine itself" in said("slurm")
     assert json.loads(user.types("launch", "list", "--json").stdout)["fleets"] == []
 
 
-def test_a_dry_run_prints_the_script_and_starts_nothing(user, tmp_path, monkeypatch):
+def test_a_dry_run_prints_the_script_and_starts_nothing(user, store_settings, tmp_path, monkeypatch):
     monkeypatch.setitem(user.environment, "PATH", str(tmp_path))
     arguments = ("--dry-run", "--trainers", "0..64", "--gpus", "1", "--", "--slots", "2")
     done = user.types("launch", "slurm", *arguments, code=2)
-    # The exit code is that of the launch itself, which an embedded archive refuses.
-    assert done.stderr.startswith("error: archive launch slurm needs a database that other machines reach")
+    # The exit code is that of the launch itself, which is refused.
+    assert done.stderr.startswith(f"error: archive launch slurm needs {reason(store_settings)}")
     assert done.stdout.startswith("#!/bin/bash\n#SBATCH --job-name=archive-slurm-")
     assert "#SBATCH --array=0-63\n" in done.stdout and "#SBATCH --gres=gpu:1\n" in done.stdout
     assert "--slots 2" in done.stdout.splitlines()[-1]
+    assert json.loads(user.types("launch", "list", "--json").stdout)["fleets"] == []
+
+
+def test_a_fleet_that_cannot_be_stopped_keeps_no_other_one(user, monkeypatch):
+    for name in ("broken", "other"):
+        user.types("launch", "local", "--trainers", "1", "--name", name)
+    whole = LocalLauncher.running
+
+    def running(self, fleet):
+        if fleet.name == "broken":
+            raise LaunchError("its engine is gone")
+        return whole(self, fleet)
+
+    monkeypatch.setattr(LocalLauncher, "running", running)
+    told = user.types("launch", "stop", "--all", code=1).stderr
+    assert "the fleet other is stopped: 1 trainer" in told
+    assert told.splitlines()[-1] == (
+        "error: the fleet broken is not stopped: its engine is gone; --forget removes it from the list"
+    )
+    assert [each["fleet"] for each in json.loads(user.types("launch", "list", "--json").stdout)["fleets"]] == ["broken"]
+    told = user.types("launch", "stop", "broken", "--forget").stderr
+    assert told.strip() == "the fleet broken is forgotten: its engine is gone"
     assert json.loads(user.types("launch", "list", "--json").stdout)["fleets"] == []
 
 
