@@ -66,7 +66,7 @@ def store(ctx: click.Context, table: Path | None, architectures: int | None, as_
     help="Measure instead what N clients of the live page cost a search, in turns with the same search alone.",
 )
 @click.option("--workers", type=Count(1), default=8, help="With --browsers: number of trainers of the search.")
-@click.option("--turns", type=Count(2), default=8, help="With --browsers: number of searches, half of them alone.")
+@click.option("--turns", type=Count(2), default=12, help="With --browsers: number of searches, half of them alone.")
 @json_option
 def dashboard(evaluations: int | None, browsers: int | None, workers: int, turns: int, as_json: bool) -> None:
     """Measure the page over a study with many evaluations: requests, views in a browser, live results.

@@ -37,6 +37,13 @@ def test_the_rate_is_that_of_the_middle():
     assert searches.middle_rate(ends) == pytest.approx(10.0, rel=0.3)
 
 
+def test_a_trend_is_no_change():
+    # Turns in the order alone, watched, watched, alone: rates fall by ten a turn, and watching costs ten percent.
+    rates = [100.0 - 10 * turn for turn in range(8)]
+    watched = [0.9 * rates[turn] for turn in (1, 2, 5, 6)]
+    assert searches.change([rates[turn] for turn in (0, 3, 4, 7)], watched) == pytest.approx(-10.0)
+
+
 @pytest.mark.whole
 @pytest.mark.lasts(60)
 def test_searches_alone_and_watched_are_compared():
