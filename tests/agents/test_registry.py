@@ -177,7 +177,7 @@ def test_settings_in_a_dataclass_go_by_their_own_names(installed):
 
 
 def test_a_setting_that_json_has_not_is_named():
-    made = Renaming(spaces.get("mlp"), alpha=1, callback=print)
+    made = Renaming(spaces.get("mlp"), alpha=1, callback=len)
     with pytest.raises(UsageError, match=r"agent renaming cannot be recorded: its setting callback .* got <built-in"):
         _ = made.config
 

@@ -271,7 +271,7 @@ def test_tasks_of_one_space_without_pooling(official, name, size, best):
 
 @pytest.mark.whole
 @pytest.mark.lasts(8)
-def test_a_chain_of_choices_is_a_task():
+def test_a_chain_of_choices_is_a_task(official):
     task = registry.get("nbmacro")
     space = task.search_space()
     assert space == spaces.get("choices") and len(task.table) == space.size
