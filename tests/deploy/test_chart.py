@@ -7,17 +7,15 @@ import re
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
-import click
 import jsonschema
 import pytest
 import yaml
 
 from archive import __version__
-from archive.cli.main import archive as command_line
 from archive.settings import load
 from archive.store.records import State
 from tests.support import wait_until
-from tests.support.commands import propose, shell, table
+from tests.support.commands import parsed, propose, shell, table
 from tests.support.docker_files import DOCKER, compose, last
 from tests.support.kubernetes import CHART, check, containers, helm, pods, render, selects, unprivileged
 
@@ -186,10 +184,7 @@ def test_commands_are_those_of_the_package(objects):
             continue
         # Parsing refuses unknown options and values.
         name, *rest = [word.replace("first", "study") for word in words]
-        command = command_line.get_command(click.Context(command_line), name)
-        if name == "trainer":
-            command = command.commands["start"]
-        command.make_context(name, rest, parent=click.Context(command_line))
+        parsed(name, *(["start"] if name == "trainer" else []), *rest)
         assert not any("e+" in word for word in words)
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import click
 import pytest
 import yaml
 
-from archive.cli.trainer.command import trainer as trainer_command
 from archive.launchers.fleet import TrainerFleet
 from archive.launchers.kubernetes import KubernetesLauncher
 from archive.launchers.kubernetes_objects import label_of
 from archive.settings import Settings
 from tests.support.clusters.launchers import fleet
+from tests.support.commands import parsed
 from tests.support.kubernetes import check, containers, pods, unprivileged
 
 REQUEST = {
@@ -35,7 +34,7 @@ def test_jobs_are_valid_and_have_no_privileges(request_, tmp_path):
     (container,) = containers(pod)
     command, *words = container["args"]
     assert command == "trainer" and words == ["--study", "Größe 1", "--slots", "2"]
-    trainer_command.commands["start"].make_context("start", words, parent=click.Context(trainer_command))
+    parsed("trainer", "start", *words)
     variables = {each["name"]: each["value"] for each in container["env"]}
     assert variables["ARCHIVE_DB"] == "bolt+s://db:7687" and variables["ARCHIVE_HOME"] == "/var/lib/archive"
     # Not the file of this machine: the one of the secret.

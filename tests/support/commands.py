@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import click
 import pytest
 
 from archive import spaces
 from archive.architecture import codec
+from archive.cli.main import archive as root
 from archive.cli.main import main
 from archive.settings import Settings, environment
 from archive.store.records import Study
@@ -155,3 +157,23 @@ def completed(user: Shell, line: str) -> list[str]:
     assert (end.value.code, err.getvalue()) == (0, "")
     out.flush()
     return [offered.removeprefix("plain,") for offered in out.buffer.getvalue().decode().split()]
+
+
+def parsed(*words: str) -> dict[str, Any]:
+    """Return the values of a command that is parsed and not run: `parsed("trainer", "start", "--slots", "2")`.
+
+    Raises:
+        click.UsageError: An option or a value is refused.
+    """
+    # Click keeps the option for help of a command as its first context has it.
+    context = click.Context(root, info_name="archive", **root.context_settings)
+    command: click.Command = root
+    rest = list(words)
+    while isinstance(command, click.Group):
+        name = rest.pop(0)
+        found = command.get_command(context, name)
+        assert found is not None, name
+        command = found
+        if isinstance(command, click.Group):
+            context = click.Context(command, parent=context, info_name=name)
+    return command.make_context(name, rest, parent=context).params

@@ -7,12 +7,12 @@ import subprocess
 
 import pytest
 
-from archive.cli.main import archive as root
 from archive.cli.search.trainers import SearchTrainers
 from archive.launchers import local, records, registry
 from archive.launchers.base import LaunchedTrainer
 from archive.settings import load
 from archive.trainer.storage.history_gc import trainer_logs
+from tests.support.commands import parsed
 
 
 @pytest.fixture
@@ -67,15 +67,14 @@ def test_observers_are_handed_down_with_time_to_end(started, tmp_path):
 def test_limits_of_trials_reach_the_trainers_as_they_were_set(started, tmp_path):
     words = ["--stall", "5min", "--trial-timeout", "1.5h", "--scratch-limit", "0.5GiB", "--memory-limit", "2GB"]
     names = ("stall_seconds", "trial_seconds", "scratch_bytes", "memory_bytes")
-    search, trainer = (root.get_command(None, name) for name in ("search", "trainer"))
-    typed = search.make_context("search", words).params
+    typed = parsed("search", *words)
     limits = {name: typed[name] for name in names}
     assert limits == dict(zip(names, (300.0, 5400.0, 2**29, 2 * 10**9), strict=True))
     with trainers(1, "study", load(home=tmp_path, environment={}), limits=limits):
         pass
     (command, _) = started.pop()
     at = command.index("trainer")
-    received = trainer.commands["start"].make_context("start", command[at + 1 :]).params
+    received = parsed("trainer", "start", *command[at + 1 :])
     assert {name: received[name] for name in names} == limits
 
 
