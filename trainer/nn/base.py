@@ -105,7 +105,10 @@ class KnowsCosts(Protocol):
     """A builder that knows the costs of a network without building it, for tables of many networks."""
 
     def costs(self, architecture: Architecture, form: NetworkForm) -> Costs:
-        """Return the costs that `archive.trainer.nn.costs.measure` returns of the built network."""
+        """Return the costs that `archive.trainer.nn.costs.measure` returns of the built network.
+
+        Networks that differ in the order of their layers have equal costs.
+        """
 
 
 def weighted_layers(module: nn.Module) -> list[nn.Module]:

@@ -80,4 +80,4 @@ def costs(architecture: Architecture, form: NetworkForm) -> Costs:
     builder.check(form)
     if isinstance(builder, KnowsCosts):
         return builder.costs(architecture, form)
-    return measure(build(architecture, form), form.input_shape)
+    return measure(build(architecture.canonical, form), form.input_shape)

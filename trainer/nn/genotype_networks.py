@@ -19,6 +19,8 @@ never dropped.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import final
 
 import torch
@@ -31,6 +33,7 @@ from archive.architecture.genotypes.operations import NONE
 from archive.architecture.graph import Architecture
 from archive.trainer.nn.costs import Costs, measure
 from archive.trainer.nn.genotype_operations import FactorizedReduce, operation, relu_conv_norm
+from archive.trainer.nn.layers import Shape
 from archive.trainer.protocols.networks import NetworkForm
 
 CHANNELS, CELLS = 36, 6
@@ -63,10 +66,7 @@ class GenotypeNetwork(nn.Module):
         channels, cells = form.count("channels", CHANNELS), form.count("cells", CELLS)
         self.drop_path = form.share("drop_path", DROP_PATH)
         self.register_buffer("kept", torch.ones(()), persistent=False)
-        self.stem = nn.Sequential(
-            nn.Conv2d(form.input_shape[0], STEM * channels, 3, padding=1, bias=False),
-            nn.BatchNorm2d(STEM * channels, momentum=momentum),
-        )
+        self.stem = _stem(form.input_shape[0], STEM * channels, momentum)
         self.cells = nn.ModuleList()
         widths, reduced = [STEM * channels] * 2, False
         for stack in range(STACKS):
@@ -200,7 +200,65 @@ class AuxiliaryHead(nn.Module):
         return logits
 
 
+def _stem(inputs: int, outputs: int, momentum: float) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs, momentum=momentum)
+    )
+
+
 def costs(architecture: Architecture, form: NetworkForm) -> Costs:
-    """Return the costs of a network from its shapes alone, without weights."""
+    """Return the costs of a network without building it: those of its parts, each kind measured once."""
+    genotype = to_genotype(architecture)
+    channels, cells = form.count("channels", CHANNELS), form.count("cells", CELLS)
+    sides, states = form.input_shape[1:], [STEM * channels] * 2
+    params, flops = _stem_costs(form.input_shape, STEM * channels)
+    reduced = False
+    for stack in range(STACKS):
+        for reduces in (*([True] if stack else []), *[False] * cells):
+            choices, concat = genotype[2:] if reduces else genotype[:2]
+            for own in _cell_costs(choices, (states[-2], states[-1]), channels << stack, sides, reduces, reduced):
+                params, flops = params + own.params, flops + own.flops
+            states.append(len(concat) * (channels << stack))
+            sides, reduced = _halved(sides) if reduces else sides, reduces
+    last = (states[-1] + 1) * form.outputs
+    return Costs(params + last, flops + last)
+
+
+def _cell_costs(
+    choices: tuple[Choice, ...], inputs: tuple[int, int], channels: int, sides: Shape, reduces: bool, reduced: bool
+) -> Iterator[Costs]:
+    """Yield the costs of the parts of a cell; `sides` are those of the output of cell k - 1."""
+    if reduced:
+        # Cell k - 2 has images of about twice the side, of which the parity changes no count.
+        yield _preprocessing_costs(inputs[0], channels, tuple(2 * side for side in sides), True)
+    else:
+        yield _preprocessing_costs(inputs[0], channels, sides, False)
+    yield _preprocessing_costs(inputs[1], channels, sides, False)
+    inner = _halved(sides) if reduces else sides
+    for name, state in choices:
+        if name != NONE:
+            strided = reduces and state < INPUTS
+            yield _operation_costs(name, channels, 2 if strided else 1, sides if state < INPUTS else inner)
+
+
+def _halved(sides: Shape) -> Shape:
+    return tuple(-(-side // 2) for side in sides)
+
+
+@lru_cache(maxsize=64)
+def _stem_costs(input_shape: Shape, channels: int) -> Costs:
     with torch.device("meta"):
-        return measure(GenotypeNetwork(architecture, form), form.input_shape)
+        return measure(_stem(input_shape[0], channels, MOMENTUM), input_shape)
+
+
+@lru_cache(maxsize=1024)
+def _preprocessing_costs(inputs: int, outputs: int, sides: Shape, halves: bool) -> Costs:
+    kind = FactorizedReduce if halves else relu_conv_norm
+    with torch.device("meta"):
+        return measure(kind(inputs, outputs, MOMENTUM), (inputs, *sides))
+
+
+@lru_cache(maxsize=1024)
+def _operation_costs(name: str, channels: int, stride: int, sides: Shape) -> Costs:
+    with torch.device("meta"):
+        return measure(operation(name, channels, stride, MOMENTUM), (channels, *sides))

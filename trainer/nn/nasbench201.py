@@ -139,13 +139,21 @@ def relu_conv_norm(inputs: int, outputs: int, kernel: int, momentum: float, stri
 
 
 def costs(architecture: Architecture, form: NetworkForm) -> Costs:
-    """Return the costs of a network without building it: those of the skeleton and of each operation, measured once."""
+    """Return the costs of a network without building it: those of the skeleton and of each operation, measured once.
+
+    They depend on the numbers of its operations alone.
+    """
+    operations = tuple(sorted(layer.op for layer in architecture.layers[1:-1]))
     channels, cells = form.count("channels", CHANNELS), form.count("cells", CELLS)
-    params, flops = _skeleton(form.input_shape, form.outputs, channels, cells)
-    counts = Counter(layer.op for layer in architecture.layers[1:-1])
-    sides = form.input_shape[1:]
+    return _costs(operations, form.input_shape, form.outputs, channels, cells)
+
+
+@lru_cache(maxsize=4096)
+def _costs(operations: tuple[str, ...], input_shape: Shape, outputs: int, channels: int, cells: int) -> Costs:
+    params, flops = _skeleton(input_shape, outputs, channels, cells)
+    sides = input_shape[1:]
     for stack in range(STACKS):
-        for name, count in counts.items():
+        for name, count in Counter(operations).items():
             own = _operation_costs(name, channels << stack, sides)
             params, flops = params + cells * count * own.params, flops + cells * count * own.flops
         sides = tuple(-(-side // 2) for side in sides)

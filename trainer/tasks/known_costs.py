@@ -115,7 +115,7 @@ class _BuiltCost:
 @lru_cache(maxsize=_MOST)
 def _built(architecture: Architecture, form: NetworkForm) -> tuple[float, float]:
     try:
-        costs = builders.costs(architecture.canonical, form)
+        costs = builders.costs(architecture, form)
     except InvalidArchitectureError:
         return math.nan, math.nan
     return float(costs.params), float(costs.flops)

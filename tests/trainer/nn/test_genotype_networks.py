@@ -74,10 +74,18 @@ def by_hand(genotype, c):
     return total + 10 * last + 10
 
 
-def test_counted_costs_are_those_of_the_built_network():
-    for name in ("DARTS_V2", "AmoebaNet"):
-        network = builders.build(PUBLISHED[name].architecture, SMALL)
-        assert costs.measure(network, (2, 8, 8)) == builders.costs(PUBLISHED[name].architecture, SMALL)
+@pytest.mark.parametrize("side", [8, 7])
+@pytest.mark.parametrize("name", ["DARTS_V2", "AmoebaNet"])
+def test_counted_costs_are_those_of_the_built_network(name, side):
+    form = dataclasses.replace(SMALL, input_shape=(2, side, side))
+    network = builders.build(PUBLISHED[name].architecture, form)
+    assert costs.measure(network, form.input_shape) == builders.costs(PUBLISHED[name].architecture, form)
+
+
+def test_nodes_of_two_operations_none_have_the_counted_costs():
+    architecture = from_genotype(SKIPS, "darts")
+    network = builders.build(architecture, SMALL)
+    assert costs.measure(network, (2, 8, 8)) == builders.costs(architecture, SMALL)
 
 
 @pytest.mark.parametrize("side", [8, 7, 2, 1])
