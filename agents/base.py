@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from archive.agents.info import AgentInfo as AgentInfo
+from archive.agents.noise import is_noisy
 from archive.agents.recorded import Recorded, arguments
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
@@ -108,6 +109,11 @@ class History:
     def usable(self) -> tuple[Observation, ...]:
         """The observations with a finite score; NaN and infinity count as failures."""
         return tuple(seen for seen in self.observations if math.isfinite(seen.score))
+
+    @cached_property
+    def noisy(self) -> bool:
+        """Whether the scores have noise (`archive.agents.noise`)."""
+        return is_noisy(self.usable)
 
     @cached_property
     def known(self) -> Mapping[str, Architecture]:

@@ -14,8 +14,10 @@ evaluations.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from archive.agents.base import Observation
+if TYPE_CHECKING:
+    from archive.agents.base import Observation
 
 
 def is_noisy(observations: Sequence[Observation]) -> bool:

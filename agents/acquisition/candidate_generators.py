@@ -31,6 +31,7 @@ from archive.agents.acquisition.evolution import (
     evaluations_at,
     evolve,
     mutate,
+    starts,
 )
 from archive.agents.acquisition.listing import Listing, members_of
 from archive.agents.base import History
@@ -149,7 +150,7 @@ class EvolvedCandidates(CandidateGenerator):
         self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
     ) -> list[Ranked]:
         """See `CandidateGenerator.candidates`."""
-        start = [*self.space.initial_pool(), *filter(self.space.contains, history.known.values())]
+        start = [*self.space.initial_pool(), *filter(self.space.contains, starts(history))]
         evaluations = self.evaluations or evaluations_at(len(history.usable) + len(history.pending))
         ranked = evolve(self.space, start, rank, evaluations, rng, logarithmic=logarithmic)
         return self.climbed(ranked, history, rank, rng)[:count]

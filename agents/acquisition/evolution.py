@@ -20,9 +20,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from archive.agents.base import History
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
 from archive.spaces.base import Mutation, Space
+
+MOST_PARENTS = 1000
+"""Networks of a history that an evolution begins at; each is checked and ranked for every proposal."""
 
 Rank = Callable[[Sequence[Architecture]], Array]
 
@@ -148,6 +152,15 @@ def _weights(ranks: Array, logarithmic: bool) -> Array:
     # g / sigma is invariant to a constant factor of g, so that the logarithms can be shifted before exp to avoid
     # underflow.
     return selection_probabilities(np.exp(ranks - ranks.max()))
+
+
+def starts(history: History) -> Sequence[Architecture]:
+    """Return the networks of a history that an evolution begins at: all, or the `MOST_PARENTS` of greatest scores."""
+    if len(history.known) <= MOST_PARENTS:
+        return list(history.known.values())
+    scores = np.array([seen.score for seen in history.usable])
+    best = np.argsort(-scores, kind="stable")[:MOST_PARENTS].tolist()
+    return [history.usable[at].architecture for at in best]
 
 
 def mutate(space: Space, candidate: Candidate, rng: np.random.Generator) -> Candidate:

@@ -26,11 +26,11 @@ from archive.agents.baselines.random_search import samples
 from archive.agents.bayesopt.repeats import repeats
 from archive.agents.constraints.feasibility import weighted
 from archive.agents.constraints.models import default_slacks
-from archive.agents.noise import is_noisy
 from archive.agents.objectives import selection
 from archive.agents.objectives.goals import points
 from archive.agents.surrogates.base import Array, Fitted, Surrogate
 from archive.agents.surrogates.distance_cache import CachedDistances
+from archive.agents.surrogates.many.surrogate import ManyEvaluations
 from archive.agents.surrogates.noisy_incumbent import NoisyIncumbent
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
@@ -64,6 +64,7 @@ class Method:
         repeats: Where evaluations have noise (`archive.agents.noise`): whether the incumbent is the one of
             `NoisyIncumbent`, and networks may be evaluated again; not with constraints on measured quantities.
         slacks: Model of the measured quantities of constraints; None for that of `default_slacks`.
+        many: Surrogate where there are more evaluations than `many.first`, without sources; None for `surrogate`.
     """
 
     surrogate: Surrogate
@@ -74,6 +75,18 @@ class Method:
     transfer: SourceUse | None = None
     repeats: bool = False
     slacks: Surrogate | None = None
+    many: ManyEvaluations | None = None
+
+    def model(self, history: History, *, transfers: bool = True) -> Surrogate:
+        """Return the surrogate for a history.
+
+        Args:
+            history: The history.
+            transfers: Whether sources inform the quantity that it is fitted to.
+        """
+        if self.many is not None and len(history.usable) > self.many.first:
+            return self.many
+        return self.transfer.with_sources(self.surrogate, history) if transfers and self.transfer else self.surrogate
 
 
 class ModelBased(Agent):
@@ -173,15 +186,16 @@ class ModelBased(Agent):
 
     def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
         scores = np.array([seen.score for seen in history.usable], dtype=np.float64)
-        transfer = self.method.transfer
-        surrogate = transfer.with_sources(self.method.surrogate, history) if transfer else self.method.surrogate
         networks = [seen.architecture.functional for seen in history.usable]
-        fitted: Fitted = surrogate.fit(networks, scores, rng)
+        fitted: Fitted = self.method.model(history).fit(networks, scores, rng)
         constraints = history.constraints
         met = np.ones(len(networks), np.bool_) if constraints is None else constraints.met(history.usable)
-        if self.method.repeats and met.any() and fitted.noises() is not None and is_noisy(history.usable):
-            known = (one for one, each in zip(networks, met, strict=True) if each)
-            fitted = NoisyIncumbent(fitted, tuple({one.key: one for one in known}.values()))
+        if self.method.repeats and met.any() and fitted.noises() is not None and history.noisy:
+            known, many = [at for at, each in enumerate(met) if each], self.method.many
+            if many is not None and len(known) > many.first:
+                # The greatest posterior mean is that of a network with a high score.
+                known = sorted(sorted(known, key=lambda at: -scores[at])[: many.first])
+            fitted = NoisyIncumbent(fitted, tuple({networks[at].key: networks[at] for at in known}.values()))
         if constraints is not None and not (isinstance(fitted, NoisyIncumbent) and not constraints.measured):
             fitted = weighted(fitted, history, networks, self.slacks, rng)
         return fitted.hallucinate([pending.architecture.functional for pending in history.pending])

@@ -30,6 +30,9 @@ Where zero-cost proxies of the task's networks are known, they add members and c
 (`archive.agents.proxies.knowledge`). With published proxies, twenty searches of NAS-Bench-201 found the best cell after
 a median of 20.5 queries on CIFAR-10 and 14 on CIFAR-100, instead of 24.5 and 23 without.
 
+After a thousand evaluations the ensemble gives way to boosted trees of all of them (`surrogates.many`), unless it ranks
+held-out evaluations better. Source studies and proxies are then no longer used.
+
 The default members, transforms and patience were chosen on NAS-Bench-201: results on it are biased in favour of the
 portfolio.
 """
@@ -47,16 +50,19 @@ from archive.agents.acquisition import batch, candidate_generators
 from archive.agents.acquisition.functions import UpperConfidenceBound
 from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, distinct
 from archive.agents.baselines.random_search import samples
+from archive.agents.bayesopt.bananas import encoding
 from archive.agents.bayesopt.gaussian_process import ranking
 from archive.agents.bayesopt.initial_design import alc_design
 from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member_model
 from archive.agents.constraints.models import TRANSFORM as SLACK_TRANSFORM
-from archive.agents.noise import is_noisy
 from archive.agents.proxies.features import ProxyFeatures
 from archive.agents.proxies.knowledge import ProxyKnowledge
 from archive.agents.proxies.recorded import N_DESIGN
 from archive.agents.recorded import record
+from archive.agents.surrogates.many.features import SparseFeatures
+from archive.agents.surrogates.many.prefix import Prefixes
+from archive.agents.surrogates.many.surrogate import ManyEvaluations
 from archive.agents.surrogates.outcome_transforms import LogRegret, OutcomeTransform
 from archive.agents.surrogates.stacking import StackedGP
 from archive.agents.transfer.coordinator import Transfer
@@ -146,6 +152,7 @@ class Portfolio(Agent):
         self._transfer = Transfer(space, dict(zip(names, self._models, strict=True)), listing)
         self._knowledge = ProxyKnowledge(space, self._transfer, self._design_model) if proxies else None
         self._source = source
+        self._prefixes, self._numbers = Prefixes(), SparseFeatures(encoding(space, "default"))
         self._exact, self._noisy = self._made(TRANSFORMS), self._made(NOISY_TRANSFORMS)
 
     @property
@@ -179,7 +186,7 @@ class Portfolio(Agent):
 
     def _policies(self, history: History) -> Policies:
         """Return the maximisers of the acquisition and of the posterior mean, with or without noise."""
-        if is_noisy(history.usable):
+        if history.noisy:
             return self._noisy
         met, scores = self._met(history), [seen.score for seen in history.usable]
         best = max((score for score, each in zip(scores, met, strict=True) if each), default=None)
@@ -194,10 +201,25 @@ class Portfolio(Agent):
         stacked = StackedGP([model.surrogate(one) for model in self._models for one in chosen], self.prior)
         slacks = StackedGP([model.surrogate(SLACK_TRANSFORM) for model in self._models], self.prior)
         ranked_by, rule = self._ranking
-        sources = self._knowledge or self._transfer
-        method = Method(stacked, ranked_by, self._source, rule, transfer=sources, repeats=True, slacks=slacks)
+        method = Method(
+            stacked,
+            ranked_by,
+            self._source,
+            rule,
+            transfer=self._knowledge or self._transfer,
+            repeats=True,
+            slacks=self._many(slacks, SLACK_TRANSFORM),
+            many=self._many(stacked, chosen[0]),
+        )
         greedy = replace(method, acquisition=EXPECTATION, rule=batch.get("believer", acquisition=EXPECTATION))
         return ModelBased(self.space, 0, method), ModelBased(self.space, 0, greedy)
+
+    def _many(self, few: StackedGP, transform: str | OutcomeTransform) -> ManyEvaluations:
+        """Return the extension of a surrogate to more than a thousand evaluations."""
+        cheap = [model for model in self._models if model.cheap] or [self._design_model]
+        rival = StackedGP([model.surrogate(transform) for model in cheap], self.prior)
+        errors = self._design_model.surrogate("none")
+        return ManyEvaluations(few, self._numbers, errors, transform, self._prefixes, rival=rival)
 
     @staticmethod
     def _met(history: History) -> list[bool]:

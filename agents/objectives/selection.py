@@ -106,9 +106,7 @@ class ObjectiveModels:
         fitted = {}
         for at in goals.learnt:
             known = np.flatnonzero(np.isfinite(scores[:, at]))
-            surrogate = method.surrogate
-            if not at and method.transfer is not None:
-                surrogate = method.transfer.with_sources(surrogate, history)
+            surrogate = method.model(history, transfers=not at)
             fitted[at] = surrogate.fit([networks[row] for row in known], scores[known, at], rng)
         return cls(goals, fitted, SlackModels.fit(slacks, history, rng))
 

@@ -1,4 +1,4 @@
-"""A context that limits BLAS to one thread, for the linear algebra of small matrices.
+"""Contexts that limit BLAS and OpenMP to one thread, for the linear algebra of small matrices and for trees.
 
 Fitting hyperparameters takes hundreds of factorisations of a few hundred rows, where a second BLAS thread gains a
 quarter at best. On cores that other processes use (trainers do), BLAS threads spin while they wait for each other, and
@@ -18,10 +18,6 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped,un
 # Matrices with more rows than this are worth the risk of a second thread.
 MANY = 1000
 
-_lock = Lock()
-_users = 0
-_limit: Any = None
-
 
 @contextmanager
 def one_thread(rows: int = 0) -> Iterator[None]:
@@ -30,24 +26,44 @@ def one_thread(rows: int = 0) -> Iterator[None]:
     Args:
         rows: Size of the matrices; above `MANY` nothing is limited.
     """
-    global _users, _limit
     if rows > MANY:
         yield
         return
-    with _lock:
-        if not _users:
-            _limit = _controller().limit(limits=1, user_api="blas")
-        _users += 1
-    try:
+    with _blas:
         yield
-    finally:
-        with _lock:
-            _users -= 1
-            if not _users:
-                _limit.restore_original_limits()
+
+
+@contextmanager
+def one_openmp_thread() -> Iterator[None]:
+    """Limit OpenMP, with which scikit-learn grows trees, in the same way."""
+    with _openmp:
+        yield
+
+
+class _Limit:
+    """A limit of a kind of thread pool, in force while it has users."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind, self._users, self._lock = kind, 0, Lock()
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._users:
+                self._limit = _controller(self._kind).limit(limits=1, user_api=self._kind)
+            self._users += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                self._limit.restore_original_limits()
 
 
 @cache
-def _controller() -> Any:
-    # Finding the loaded libraries takes milliseconds; every caller has loaded BLAS by now.
+def _controller(kind: str) -> Any:
+    # Finding the loaded libraries takes milliseconds. Every caller has loaded those of its kind by now.
     return ThreadpoolController()
+
+
+_blas, _openmp = _Limit("blas"), _Limit("openmp")

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from archive import spaces
+from archive.agents.acquisition import evolution
 from archive.agents.acquisition.evolution import best_new, evaluations_at, evolve, mutations_at, selection_probabilities
+from archive.agents.base import History, Pending
+from tests.support.histories import observed
 
 
 def fewest_layers(architectures):
@@ -108,3 +111,11 @@ def test_a_space_that_runs_out_ends_the_search(chains):
 def test_equal_ranks_are_no_obstacle(space):
     ranked = evolve(space, space.initial_pool(), lambda networks: np.zeros(len(networks)), 50, np.random.default_rng(6))
     assert len(ranked) == len(space.initial_pool()) + 50
+
+
+def test_a_long_history_starts_with_its_best_networks(chains, monkeypatch):
+    every = chains.every()
+    history = History(observed(every[:5], [1.0, 4.0, 2.0, 5.0, 3.0]), (Pending(every[5]),))
+    assert list(evolution.starts(history)) == every[:6]
+    monkeypatch.setattr(evolution, "MOST_PARENTS", 3)
+    assert [one.key for one in evolution.starts(history)] == [every[at].key for at in (3, 1, 4)]

@@ -1,0 +1,173 @@
+"""A surrogate of any number of evaluations.
+
+    up to 1,000 evaluations     the surrogate of few evaluations, unchanged
+    more                        prefix of the history -> boosted trees of all its evaluations (`prefix`, `trees`)
+                                errors of the trees on the relevant networks -> Gaussian process near them
+                                or, where it ranks held-out evaluations better than the trees, a rival that is fitted
+                                to 1,000 of the networks
+
+| symbol | meaning                                                                                    | shape |
+|--------|--------------------------------------------------------------------------------------------|-------|
+| f, s2  | prediction of the trees, and the variance of the models of all folds (`trees`)             | (m,)  |
+| c      | standard deviation of the errors y - e of the prefix                                       | scalar|
+| A      | relevant networks: the best, the latest, and some others (`prefix.relevant`)               | scalar|
+| r      | (y - e) / c of those in the prefix, (y - f) / c of those evaluated since                   | (A,)  |
+| mu, v  | posterior mean and variance of a Gaussian process of r                                     | (m,)  |
+
+    g(score) ~ f + c mu, with variance c^2 v + s2
+
+The trees learn from every evaluation and predict well far from all of them. The process has what trees lack:
+evaluations since the prefix change it at once, pending proposals shrink its variance, and it is certain near what is
+known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from archive.agents.surrogates import outcome_transforms
+from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
+from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.gp.fitted import FittedGP
+from archive.agents.surrogates.gp.likelihood import FixedHyperparameters
+from archive.agents.surrogates.many.features import SparseFeatures
+from archive.agents.surrogates.many.prefix import FIRST, RELEVANT, Prefix, Prefixes, merged, prefix_size, relevant
+from archive.agents.surrogates.outcome_transforms import OutcomeTransform
+from archive.architecture.graph import Architecture
+
+BLOCK, CORRECTED = 1024, 256
+"""In a call with more than `BLOCK` networks, the `CORRECTED` of greatest f + 2 s are corrected by the process. The
+others have the posterior mean f and the least variance of the corrected ones, and lose to them."""
+
+
+@final
+class ManyEvaluations(Surrogate):
+    """A surrogate of any number of evaluations; see the module.
+
+    Args:
+        few: Surrogate of up to `first` evaluations.
+        features: Features of the trees; several surrogates of a space may share them.
+        process: Model of the errors of the trees; its transform is not used.
+        transform: Outcome transform of the trees: one of `archive.agents.surrogates.outcome_transforms`, or its name.
+        prefixes: Cache of the models, which several surrogates may share.
+        first: Evaluations up to which `few` is fitted to all of them, and most networks that `rival` is fitted to.
+        rival: What the trees are compared with, and replaced by where it is better; None for `few`. Its distances must
+            be cheap: the comparison needs 1.5 million.
+
+    Raises:
+        UnknownNameError: There is no such transform.
+    """
+
+    def __init__(
+        self,
+        few: Surrogate,
+        features: SparseFeatures,
+        process: DistanceGP,
+        transform: str | OutcomeTransform,
+        prefixes: Prefixes | None = None,
+        first: int = FIRST,
+        rival: Surrogate | None = None,
+    ) -> None:
+        """Keep the arguments."""
+        self.few, self.features, self.process = few, features, process
+        self.transform = outcome_transforms.get(transform)
+        self.first, self._prefixes, self.rival = first, prefixes or Prefixes(), rival or few
+
+    def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> Fitted:
+        """See `Surrogate.fit`. With more than `first` evaluations `rng` is used by the rival alone."""
+        check_scores(architectures, scores)
+        if len(architectures) <= self.first:
+            return self.few.fit(architectures, scores, rng)
+        size = prefix_size(len(architectures), self.first)
+        head, values = architectures[:size], scores[:size]
+        prefix = self._prefixes.of(
+            head,
+            values,
+            self.transform,
+            lambda: Prefix.fit(head, values, self.transform, self.features, self.process, self.rival, self.first),
+        )
+        if prefix.ranks_process > prefix.ranks_trees:
+            networks, means = merged(architectures, scores)
+            chosen = relevant(means, self.first).tolist()
+            return self.rival.fit([networks[at] for at in chosen], means[chosen], rng)
+        return CorrectedTrees.of(prefix, self.process, architectures, scores)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CorrectedTrees(Fitted):
+    """Boosted trees with a Gaussian process of their errors.
+
+    Attributes:
+        prefix: The trees.
+        process: The process, of r.
+        unit: c.
+        best: The greatest standardised score of a network, fantasies included.
+    """
+
+    prefix: Prefix
+    process: FittedGP
+    unit: float
+    best: float
+
+    @classmethod
+    def of(
+        cls, prefix: Prefix, process: DistanceGP, architectures: Sequence[Architecture], scores: Array
+    ) -> CorrectedTrees:
+        """Return the trees of a prefix, corrected by all evaluations, the prefix included."""
+        networks, means = merged(architectures, scores)
+        chosen = relevant(means, RELEVANT).tolist()
+        near, values = [networks[at] for at in chosen], prefix.scale.standardise(means[chosen])
+        predicted = prefix.predict(near)[0]
+        for row, one in enumerate(near):
+            if (at := prefix.position.get(one.key)) is not None:
+                predicted[row] = prefix.trees.out_of_fold[at]
+        unit = prefix.unit
+        inference = FixedHyperparameters(prefix.thetas)
+        model = DistanceGP(process.pairwise, process.covariance, inference, noise=process.noise, transform="none")
+        fitted = model.fit(near, (values - predicted) / unit, np.random.default_rng(0))
+        return cls(prefix, fitted, unit, float(prefix.scale.standardise(means.max(keepdims=True))[0]))
+
+    def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
+        """See `Fitted.posterior`; with more than `BLOCK` networks only the most promising are corrected."""
+        means, variances = self.prefix.predict(architectures)
+        if joint:
+            inner = self.process.posterior(architectures, joint=True)
+            assert inner.covariances is not None
+            covariances = self.unit**2 * inner.covariances + np.diag(variances)
+            return self._posterior(means + self.unit * inner.means[0], np.diagonal(covariances[0]), covariances)
+        rows = np.arange(len(means))
+        if len(rows) > BLOCK:
+            rows = np.argsort(-(means + 2.0 * np.sqrt(variances)), kind="stable")[:CORRECTED]
+        inner = self.process.posterior([architectures[at] for at in rows.tolist()])
+        corrected = self.unit**2 * inner.variances[0] + variances[rows]
+        means[rows] += self.unit * inner.means[0]
+        variances = np.full(len(means), corrected.min(initial=0.0 if len(rows) == 0 else np.inf))
+        variances[rows] = corrected
+        return self._posterior(means, variances, None)
+
+    def hallucinate(self, architectures: Sequence[Architecture]) -> CorrectedTrees:
+        """See `Fitted.hallucinate`."""
+        if len(architectures) == 0:
+            return self
+        expected = self.prefix.predict(architectures)[0] + self.unit * self.process.posterior(architectures).means[0]
+        best = max(self.best, float(expected.max()))
+        return replace(self, process=self.process.hallucinate(architectures), best=best)
+
+    def noises(self) -> Array:
+        """See `Fitted.noises`."""
+        return (self.prefix.scale.spread * self.unit) ** 2 * self.process.noises()
+
+    def _posterior(self, means: Array, variances: Array, covariances: Array | None) -> Posterior:
+        scale = self.prefix.scale
+        return Posterior(
+            means=(scale.centre + scale.spread * means)[None],
+            variances=scale.spread**2 * variances[None],
+            best=np.array([scale.centre + scale.spread * self.best]),
+            covariances=None if covariances is None else scale.spread**2 * covariances,
+            scales=(scale,),
+        )

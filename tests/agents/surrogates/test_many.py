@@ -1,0 +1,215 @@
+"""Surrogates of many evaluations: threshold, cache of a prefix, corrections by later evaluations, choice."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from archive import agents, spaces
+from archive.agents.base import History
+from archive.agents.bayesopt.bananas import encoding
+from archive.agents.bayesopt.portfolio_members import member_model
+from archive.agents.surrogates.base import Fitted, Posterior, Surrogate
+from archive.agents.surrogates.many import features, trees
+from archive.agents.surrogates.many.features import SparseFeatures
+from archive.agents.surrogates.many.prefix import merged, prefix_size, relevant
+from archive.agents.surrogates.many.surrogate import BLOCK, CorrectedTrees, ManyEvaluations
+from archive.agents.surrogates.many.trees import CrossFittedTrees
+from tests.support.histories import observed
+
+SPACE = spaces.get("nasbench201")
+CELLS = [cell.functional for cell in SPACE.members()[:: len(SPACE.members()) // 300]]
+FIRST = 60
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_trees():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(trees.SETTINGS, "max_iter", 30)
+        yield
+
+
+def truth(cell):
+    counts = [sum(layer.op == name for layer in cell.layers) for name in ("nor_conv_3x3", "avg_pool_3x3")]
+    return counts[0] - 0.5 * counts[1] + 0.1 * len(cell.edges)
+
+
+SCORES = np.array([truth(cell) for cell in CELLS])
+
+
+class Stub(Surrogate):
+    """Predicts the truth times a factor, and remembers what it was fitted to."""
+
+    def __init__(self, factor):
+        self.factor, self.fits = factor, []
+
+    def fit(self, architectures, scores, rng):
+        self.fits.append(([one.key for one in architectures], np.array(scores), rng))
+        return StubFitted(self.factor)
+
+
+class StubFitted(Fitted):
+    def __init__(self, factor):
+        self.factor = factor
+
+    def posterior(self, architectures, *, joint=False):
+        means = self.factor * np.array([truth(one) for one in architectures])
+        return Posterior(means[None], np.ones((1, len(means))), np.zeros(1))
+
+    def hallucinate(self, architectures):
+        return self
+
+
+def surrogate(few=None, transform="standardise"):
+    errors = member_model("structure", SPACE).surrogate("none")
+    return ManyEvaluations(
+        few or Stub(-1.0), SparseFeatures(encoding(SPACE, "default")), errors, transform, None, FIRST
+    )
+
+
+def fit(model, count, scores=SCORES):
+    return model.fit(CELLS[:count], scores[:count], np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return surrogate()
+
+
+@pytest.fixture(scope="module")
+def fitted(model):
+    return fit(model, 100)
+
+
+def test_few_evaluations_are_those_of_the_inner_surrogate():
+    few, rng = Stub(1.0), np.random.default_rng(0)
+    assert isinstance(surrogate(few).fit(CELLS[:FIRST], SCORES[:FIRST], rng), StubFitted)
+    [(keys, scores, generator)] = few.fits
+    assert keys == [cell.key for cell in CELLS[:FIRST]]
+    assert scores.tolist() == SCORES[:FIRST].tolist()
+    assert generator is rng
+
+
+def test_a_prefix_grows_by_a_tenth_and_leaves_out_the_latest():
+    sizes = [prefix_size(n) for n in range(1001, 5000)]
+    assert sizes[0] == 1000
+    assert all(size <= 0.98 * n or size == 1000 for n, size in enumerate(sizes, 1001))
+    assert all(second in (first, first * 11 // 10) for first, second in itertools.pairwise(sizes))
+    assert prefix_size(100_000) > 0.88 * 100_000
+
+
+def test_trees_are_fitted_once_for_a_prefix(monkeypatch):
+    fits, fit_trees = [], CrossFittedTrees.fit
+    monkeypatch.setattr(CrossFittedTrees, "fit", lambda *args: fits.append(1) or fit_trees(*args))
+    model = surrogate()
+    for count in (100, 101, 102):
+        fit(model, count)
+    assert len(fits) == 1
+    changed = SCORES.copy()
+    changed[3] += 1.0
+    fit(model, 102, changed)
+    assert len(fits) == 2
+
+
+def test_a_cached_prefix_changes_no_prediction(fitted):
+    other = surrogate()
+    # Features are numbered in the order in which networks are seen.
+    other.features.varying(CELLS[:120:-1])
+    fit(other, 103)
+    again = fit(other, 100).posterior(CELLS[150:160])
+    assert np.array_equal(again.means, fitted.posterior(CELLS[150:160]).means)
+    assert np.array_equal(again.variances, fitted.posterior(CELLS[150:160]).variances)
+
+
+def test_trees_rank_networks_without_an_evaluation(fitted):
+    assert isinstance(fitted, CorrectedTrees)
+    predicted = fitted.posterior(CELLS[100:300]).mean
+    assert np.corrcoef(predicted, SCORES[100:300])[0, 1] > 0.8
+    assert fitted.posterior(CELLS[:1]).best[0] == pytest.approx(SCORES[:100].max())
+
+
+def test_an_evaluation_since_the_prefix_corrects_the_prediction_near_it(model):
+    scores = SCORES.copy()
+    before = fit(model, 100, scores).posterior(CELLS[100:101])
+    scores[100] = before.mean[0] + 3.0 * np.std(SCORES)
+    after = fit(model, 101, scores).posterior(CELLS[100:101])
+    assert after.mean[0] > before.mean[0] + 0.5 * np.std(SCORES)
+
+
+def test_out_of_fold_predictions_know_nothing_of_their_own_scores():
+    rng = np.random.default_rng(0)
+    inputs, noise = rng.random((200, 3)).astype(np.float32), rng.standard_normal(200)
+    model = CrossFittedTrees.fit(inputs, noise)
+    assert abs(np.corrcoef(model.out_of_fold, noise)[0, 1]) < 0.25
+    assert np.corrcoef(model.predict(inputs)[0], noise)[0, 1] > 0.5
+
+
+def test_fantasies_keep_the_mean_and_shrink_the_variance(fitted):
+    pending = CELLS[200:203]
+    before, after = fitted.posterior(pending), fitted.hallucinate(pending).posterior(pending)
+    assert after.mean == pytest.approx(before.mean, abs=1e-6)
+    assert (after.variances < before.variances).all()
+    assert fitted.hallucinate([]) is fitted
+
+
+def test_joint_and_marginal_posteriors_agree(fitted):
+    joint, marginal = fitted.posterior(CELLS[200:220], joint=True), fitted.posterior(CELLS[200:220])
+    assert joint.means == pytest.approx(marginal.means)
+    assert np.diagonal(joint.covariance) == pytest.approx(marginal.variances[0])
+    assert fitted.posterior([]).means.shape == (1, 0)
+
+
+def test_the_most_promising_of_many_networks_are_corrected(fitted):
+    many = [cell.functional for cell in SPACE.members()[: BLOCK + 1]]
+    whole = fitted.posterior(many)
+    best = np.argsort(-whole.mean)[:20]
+    alone = fitted.posterior([many[at] for at in best])
+    assert whole.mean[best] == pytest.approx(alone.mean)
+    assert whole.variances[0, best] == pytest.approx(alone.variances[0])
+    assert whole.variances[0, np.argmin(whole.mean)] == whole.variances.min()
+
+
+@pytest.mark.parametrize(("factor", "kind"), [(1.0, StubFitted), (-1.0, CorrectedTrees)])
+def test_the_better_ranking_of_held_out_evaluations_is_chosen(factor, kind):
+    few = Stub(factor)
+    assert isinstance(fit(surrogate(few), 150), kind)
+    held_out = {cell.key for cell in CELLS[: prefix_size(150, FIRST) : 4]}
+    assert not held_out & set(few.fits[0][0])
+    assert all(len(keys) <= FIRST for keys, _, _ in few.fits)
+
+
+def test_evaluations_of_one_network_are_averaged():
+    networks, means = merged([CELLS[0], CELLS[1], CELLS[0]], np.array([1.0, 5.0, 2.0]))
+    assert [one.key for one in networks] == [CELLS[0].key, CELLS[1].key]
+    assert means.tolist() == [1.5, 5.0]
+
+
+def test_relevant_networks_are_the_best_the_latest_and_others():
+    values = -np.arange(100.0)
+    chosen = relevant(values, 20)
+    assert len(chosen) == 20
+    assert set(range(10)) | set(range(95, 100)) <= set(chosen.tolist())
+    assert relevant(values[:7], 20).tolist() == list(range(7))
+
+
+def test_portfolio_searches_a_history_of_many_evaluations(monkeypatch):
+    agent = agents.get("portfolio", SPACE, members=["subtrees"])
+    for policies in (agent._exact, agent._noisy):
+        for policy in policies:
+            monkeypatch.setattr(policy.method.many, "first", FIRST)
+    known = History(observed(CELLS[:100], SCORES[:100].tolist()))
+    suggestions = agent.propose(known, 2, np.random.default_rng(0))
+    scores = [truth(one.architecture.functional) for one in suggestions]
+    assert len(suggestions) == 2
+    assert min(scores) > np.quantile(SCORES, 0.9)
+    assert all(one.std > 0.0 for one in suggestions)
+
+
+def test_a_memory_that_is_full_changes_no_prediction(fitted, monkeypatch):
+    expected = fitted.posterior(CELLS[150:200])
+    monkeypatch.setattr(features, "MOST_KNOWN", 10)
+    again = fit(surrogate(), 100)
+    assert len(again.prefix.features._known) == 10
+    assert np.array_equal(again.posterior(CELLS[150:200]).means, expected.means)
