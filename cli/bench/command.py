@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from archive.cli.bench import first, search, speed, transfer
+from archive.cli.bench import first, objectives, search, speed, transfer
 
 
 @click.group()
@@ -13,7 +13,7 @@ def bench() -> None:
 
 
 COMMANDS = (
-    *(first.first, search.search, transfer.transfer),
+    *(first.first, search.search, objectives.objectives, transfer.transfer),
     *(speed.agents, speed.dashboard, speed.drawing, speed.kernels, speed.morphism, speed.store, speed.surrogates),
     *(speed.fleet, speed.throughput, speed.trainer),
 )

@@ -40,6 +40,7 @@ from archive.cli.documents.files import (
 from archive.cli.documents.fleets import FleetDocument, FleetList, StoppedFleets
 from archive.cli.documents.log import ChangedList, LogLine, ProposalDocument, StudyLog, TrialLogLine
 from archive.cli.documents.models import ExportedModel
+from archive.cli.documents.objectives import FeasibleComparisonDocument, FrontComparisonDocument
 from archive.cli.documents.search import SearchDocument
 from archive.cli.documents.servers import CheckList, CollectionDocument, ServerDocument, ServerStop
 from archive.cli.documents.studies import (
@@ -107,6 +108,7 @@ _COMMANDS: dict[str, tuple[type, ...]] = {
         )
     },
     "bench first": (GainComparison,),
+    "bench objectives": (FrontComparisonDocument, FeasibleComparisonDocument),
     "bench search": (SearchComparison, SuiteComparison),
     "bench transfer": (TransferComparison,),
     "db start": (ServerDocument,),

@@ -1,0 +1,85 @@
+"""`archive bench objectives`, as a user types it: fronts, bounds, and what cannot be."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from archive import spaces
+from archive.architecture import codec
+from archive.cli import main
+from archive.cli.documents.objectives import FeasibleComparisonDocument, FrontComparisonDocument
+from tests.support.json_documents import faults
+
+CELLS = 24
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A table whose best cell has the greatest latency: all cells are on the front but those of odd number."""
+    path = tmp_path_factory.mktemp("table") / "cells.csv"
+    cells = spaces.get("nasbench201").members()[::300][:CELLS]
+    lines = [f"{codec.to_nasbench201(cell)},{at},{at + 1 + 100 * (at % 2)}" for at, cell in enumerate(cells)]
+    path.write_text("\n".join(["arch_str,score,latency_ms", *lines]))
+    return f"table:{path}#score"
+
+
+@pytest.fixture
+def types(table, capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("ARCHIVE_HOME", str(tmp_path))
+
+    def command(*arguments, code=0, agents=("random", "nsga2")):
+        chosen = [f"--agent={name}" for name in agents]
+        with pytest.raises(SystemExit) as ended:
+            main.main(["bench", "objectives", "--task", table, *chosen, *arguments])
+        shown = capsys.readouterr()
+        assert ended.value.code == code, shown.err
+        return shown.out if code == 0 else shown.err
+
+    return command
+
+
+def test_a_search_of_the_whole_table_has_its_hypervolume(types):
+    shown = json.loads(types("--cost", "latency_ms", "--seeds", "2", "--budget", str(CELLS), "--json"))
+    assert not list(faults(shown, FrontComparisonDocument))
+    assert (shown["networks"], shown["front"]) == (CELLS, CELLS // 2 + 1)
+    assert [row["agent"] for row in shown["rows"]] == ["random", "nsga2"]
+    for row in shown["rows"]:
+        assert list(row["shares"]) == ["20", str(CELLS)]
+        assert row["shares"][str(CELLS)] == pytest.approx([1.0, 1.0])
+        assert all(0.0 < share < 1.0 for share in row["shares"]["20"])
+
+
+def test_a_known_bound_restricts_the_space_and_a_measured_one_the_results(types):
+    half = ["--constraint", "latency_ms@0.5", "--seeds", "1", "--budget", str(CELLS), "--json"]
+    known = json.loads(types(*half, agents=["random"]))
+    assert not list(faults(known, FeasibleComparisonDocument))
+    assert known["constraints"] == [f"latency_ms<={CELLS - 1}"]
+    [row] = known["rows"]
+    assert known["feasible"] == CELLS // 2 and row["infeasible"] == 0
+    assert row["median"] == row["queries"][0] <= CELLS // 2
+    [row] = json.loads(types(*half, "--measured", "latency_ms", agents=["random"]))["rows"]
+    assert row["queries"][0] is not None and row["infeasible"] > 0
+
+
+def test_a_search_that_finds_nothing_counts_as_its_budget(types):
+    shown = types("--constraint", "latency_ms<=200", "--seeds", "1", "--budget", "1", agents=["random"])
+    assert "1+" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "agents", "message"),
+    [
+        ([], ["random"], "--cost, or the bounds with --constraint"),
+        (["--cost", "latency_ms", "--constraint", "latency_ms<3"], ["random"], "--cost, or the bounds"),
+        (["--cost", "latency_ms", "--measured", "latency_ms"], ["random"], "it needs --constraint"),
+        (["--cost", "latency"], ["random"], "latency_ms"),
+        (["--constraint", "flops<3"], ["random"], "flops"),
+        (["--constraint", "latency_ms@2"], ["random"], "in (0, 1], got '2'"),
+        (["--constraint", "latency_ms<0"], ["random"], "no network"),
+        (["--cost", "latency_ms"], ["nasbot"], "nasbot searches for one objective"),
+    ],
+)
+def test_mistakes_are_named(arguments, agents, message, types):
+    assert message in types(*arguments, "--budget", "2", code=2, agents=agents)
