@@ -5,13 +5,6 @@
                                                    v    │
                                         a file for kind and members (archive.cache)
 
-| symbol | meaning                                                                      | shape               |
-|--------|------------------------------------------------------------------------------|---------------------|
-| M      | members                                                                      | scalar              |
-| p      | names of features of a component                                             | scalar              |
-| y      | the members' vectors of a component, whichever is smaller: transposed and    |                     |
-|        | dense, or their entries (`archive.kernels.features.l1.parts.Entries`)        | (p, M) or (entries) |
-
 Measured memory: the process of a `portfolio` takes 0.35 GB for 20,000 cells of NAS-Bench-101 and 0.43 GB for 50,000, of
 which 0.15 GB is code. Rows of distances come on top, at 4 bytes a member, component and known network
 (`archive.agents.surrogates.distance_cache`).
@@ -31,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive import cache
-from archive.agents.surrogates.base import Array
+from archive.agents.acquisition.vectors import Vectors
 from archive.architecture.graph import Architecture
 from archive.cache import Arrays
 from archive.kernels.distances.tree_wasserstein.degrees import cumulated
@@ -123,7 +116,7 @@ class Features:
     """Sparse features of networks, concatenated for each component c.
 
     Attributes:
-        members: M networks.
+        members: The networks, M of them.
         arrays: `c.names`, JSON, and entries in the order in which they were prepared: `c.starts` (M + 1,) int64,
             `c.numbers` int32, the positions of their names, `c.values` float64.
     """
@@ -156,57 +149,24 @@ class Features:
         """Number the features by name, so that sums have the order, and the rounding, of `l1_parts.of_vectors`."""
         starts, values = self.arrays[f"{c}.starts"], self.arrays[f"{c}.values"]
         sizes = np.diff(starts)
-        rank = np.empty(len(self._names[c]), np.int64)
-        rank[sorted(range(len(rank)), key=self._names[c].__getitem__)] = np.arange(len(rank))
+        order = sorted(range(len(self._names[c])), key=self._names[c].__getitem__)
+        names = [self._names[c][at] for at in order]
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
         places, owners = rank[self.arrays[f"{c}.numbers"]], np.repeat(np.arange(len(sizes)), sizes)
         if l1_parts.is_dense(len(rank), sizes.tolist()):
             columns = np.zeros((len(rank), len(sizes)))
             columns[places, owners] = values
-            return Vectors(columns, euclidean)
-        order = np.lexsort((places, owners))
-        return Vectors(l1_parts.Entries(starts, places[order].astype(np.float64), values[order]), euclidean)
+            return Vectors(columns, euclidean, names)
+        by_place = np.lexsort((places, owners))
+        entries = l1_parts.Entries(starts, places[by_place].astype(np.float64), values[by_place])
+        return Vectors(entries, euclidean, names)
 
     def _areas(self, c: int) -> Vectors:
         """Return areas below distribution functions between consecutive places; their L1 distance is Wasserstein's."""
         functions = [cumulated(self._component(c, at)) for at in range(len(self.members))]
         places = np.array(sorted({place for steps in functions for place in steps[0]}))
-        return Vectors(np.ascontiguousarray(l1_parts.areas(functions, places).T), euclidean=False)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Vectors:
-    """The vectors of one component of all members.
-
-    Attributes:
-        columns: y.
-        euclidean: Whether their distance is Euclidean rather than L1.
-    """
-
-    columns: Array | l1_parts.Entries
-    euclidean: bool
-
-    def rows(self, members: Sequence[int]) -> l1_parts.BlockPart:
-        """Return the distances of some members from all of them, (m, M)."""
-        y = self.columns
-        if isinstance(y, l1_parts.Entries):
-            return l1_parts.SparseRows(_chosen(y, members), y, self.euclidean)
-        return l1_parts.DenseRows(np.ascontiguousarray(y[:, members].T), y, self.euclidean)
-
-    def between(self, members: Sequence[int], others: Sequence[int]) -> l1_parts.BlockPart:
-        """Return the distances of some members from others, bit for bit those of `rows`; of dense vectors only."""
-        y = self.columns
-        assert not isinstance(y, l1_parts.Entries)
-        first, second = np.ascontiguousarray(y[:, members].T), np.ascontiguousarray(y[:, others])
-        used = first.any(axis=0) | second.any(axis=1)
-        return l1_parts.DenseRows(np.ascontiguousarray(first[:, used]), second[used], self.euclidean)
-
-
-def _chosen(entries: l1_parts.Entries, members: Sequence[int]) -> l1_parts.Entries:
-    parts = [slice(*entries.starts[at : at + 2].tolist()) for at in members]
-    starts = np.cumsum([0, *(part.stop - part.start for part in parts)], dtype=np.int64)
-    places, values = (np.concatenate([column[part] for part in parts]) for column in entries[1:])
-    return l1_parts.Entries(starts, places, values)
+        return Vectors(np.ascontiguousarray(l1_parts.areas(functions, places).T), euclidean=False, places=places)
 
 
 def _prepared(kind: FeatureDistance, members: Sequence[Architecture]) -> Arrays:

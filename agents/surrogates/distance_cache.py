@@ -13,7 +13,7 @@ Known networks are added one at a time, so their rows are cached: a proposal com
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from threading import Lock
 from typing import Any, final
@@ -27,6 +27,7 @@ from archive.architecture.graph import Architecture
 from archive.kernels.base import Components, Distance
 from archive.kernels.features.embedding import EmbeddedDistance, FeatureDistance
 from archive.kernels.features.l1 import blocks
+from archive.kernels.features.l1.parts import BlockPart
 from archive.kernels.gram import Gram
 
 # Bytes of cached rows: 2,900 known networks of NAS-Bench-201 with five components.
@@ -101,7 +102,7 @@ class CachedDistances:
             self._keep(inside, self._between_members([self.listing.position[key] for key in inside]))
         outside = [key for key in new if key not in inside]
         if outside:
-            self._keep(outside, self._compute([new[key] for key in outside], self.listing.members))
+            self._keep(outside, self._to_members([new[key] for key in outside]))
         for network in networks:
             self._rows.move_to_end(network.key)
         while len(self._rows) > self._most_rows:
@@ -118,6 +119,23 @@ class CachedDistances:
         for out, each in zip(stack, vectors, strict=True):
             each.rows(rows).add(1.0, False, 0, len(rows), out)
         return stack
+
+    def _to_members(self, networks: Sequence[Architecture]) -> Array:
+        """Return the distances of networks that are no members from all members."""
+        stack = np.zeros((self.components, len(networks), len(self.listing)))
+        if not self._laid_out:
+            return self._compute(networks, self.listing.members)
+        parts = (part for kind in self._featured for part in self._rows_of(kind, networks))
+        for out, part in zip(stack, parts, strict=True):
+            if part is None:
+                return self._compute(networks, self.listing.members)
+            part.add(1.0, False, 0, len(networks), out)
+        return stack
+
+    def _rows_of(self, kind: FeatureDistance, networks: Sequence[Architecture]) -> Iterator[BlockPart | None]:
+        features = [self.listing.prepare(kind, network).features for network in networks]
+        for c, vectors in enumerate(self.listing.vectors(kind)):
+            yield vectors.rows_of([part[c] for part in features])
 
     def _compute(self, first: Sequence[Architecture], second: Sequence[Architecture] | None) -> Array:
         inside = self._inside(first, second)

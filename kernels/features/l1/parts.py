@@ -45,8 +45,8 @@ def of_vectors(rows: Sequence[Vector], columns: Sequence[Vector] | None, euclide
         x = dense(rows, place)
         y = x if columns is None else dense(columns, place)
         return DenseRows(x, np.ascontiguousarray(y.T), euclidean)
-    first = _entries_of_vectors(rows, place)
-    return SparseRows(first, first if columns is None else _entries_of_vectors(columns, place), euclidean)
+    first = entries_of(rows, place)
+    return SparseRows(first, first if columns is None else entries_of(columns, place), euclidean)
 
 
 def of_steps(rows: Sequence[Steps], columns: Sequence[Steps] | None) -> BlockPart:
@@ -100,7 +100,8 @@ class Entries(NamedTuple):
     values: Floats
 
 
-def _entries_of_vectors(vectors: Sequence[Vector], place: Mapping[str, int]) -> Entries:
+def entries_of(vectors: Sequence[Vector], place: Mapping[str, float]) -> Entries:
+    """Pack sparse vectors, whose names all have a place."""
     ordered = [sorted((place[name], value) for name, value in vector.items()) for vector in vectors]
     flat = [entry for entries in ordered for entry in entries]
     places, values = (np.array([entry[side] for entry in flat], np.float64) for side in (0, 1))

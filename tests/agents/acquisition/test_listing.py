@@ -16,6 +16,7 @@ from archive.agents.base import History
 from archive.agents.bayesopt.gaussian_process import PRESETS, method
 from archive.agents.bayesopt.model_based import ModelBased
 from archive.agents.bayesopt.portfolio_members import OperationCounts
+from archive.agents.surrogates import distance_cache
 from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.kernels.base import Components, Distance
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
@@ -83,6 +84,50 @@ def test_rows_of_distances_are_those_of_the_kind_to_the_last_bit(members, name, 
         np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-15)
     else:
         np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("name", KINDS)
+def test_rows_of_other_networks_are_those_of_the_kind_to_the_last_bit(members, name, dense, monkeypatch):
+    kind = KINDS[name]()
+    # The other networks have features, and places on a line, that none of these two has.
+    listed, others = members[:2], members[2:]
+    expected = kind.distances(others, listed).stack
+    monkeypatch.setattr(parts, "is_dense", lambda p, entries: dense)
+    features = [kind.prepare(network).features for network in others]
+    unknown_places = 0
+    for c, vectors in enumerate(Listing(listed).vectors(kind)):
+        rows = vectors.rows_of([part[c] for part in features])
+        if rows is None:
+            unknown_places += 1
+            continue
+        actual = np.zeros(expected.shape[1:])
+        rows.add(1.0, False, 0, len(actual), actual)
+        np.testing.assert_array_equal(actual, expected[c])
+    assert (unknown_places > 0) == (name == "ngrams")
+
+
+def test_areas_below_other_networks_are_those_of_the_kind(members):
+    kind = KINDS["ngrams"]()
+    outdegrees = kind.comparisons.index("line")
+    listed, others = members[:40], members[40:43]
+    expected = kind.distances(others, listed).stack[outdegrees]
+    rows = (
+        Listing(listed).vectors(kind)[outdegrees].rows_of([kind.prepare(each).features[outdegrees] for each in others])
+    )
+    actual = np.zeros_like(expected)
+    rows.add(1.0, False, 0, len(actual), actual)
+    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-15)
+
+
+def test_rows_of_other_networks_use_the_vectors_of_the_members(members, monkeypatch):
+    monkeypatch.setattr(distance_cache, "FEW", 10)
+    kinds = [WeisfeilerLehman(), TopologyFeatures()]
+    listed, others = members[:40], members[40:43]
+    expected = CachedDistances(kinds).distances(others, listed).stack
+    cached = CachedDistances(kinds, Listing(listed))
+    monkeypatch.setattr(Gram, "distances", None)
+    np.testing.assert_array_equal(cached.distances(others, listed).stack, expected.astype(np.float32))
 
 
 def test_networks_outside_are_prepared_one_by_one(members):

@@ -65,7 +65,7 @@ def test_dense_and_sparse_vectors(seed, m, n, p, norm):
     place = {f"f{k}": k for k in range(p)}
     expected = cdist(laid_out(x, p), laid_out(y, p), NORMS[norm]) if m and n else np.zeros((m, n))
     within = cdist(laid_out(x, p), laid_out(x, p), NORMS[norm]) if m else np.zeros((0, 0))
-    entries = [parts._entries_of_vectors(side, place) for side in (x, y)]
+    entries = [parts.entries_of(side, place) for side in (x, y)]
     dense = [parts.dense(side, place) for side in (x, y)]
     euclidean = norm == "l2"
     for part, gram in (
