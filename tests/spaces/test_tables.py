@@ -22,6 +22,7 @@ from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameE
 from archive.spaces import nasbench201_cells
 from archive.spaces.darts.published import PUBLISHED
 from archive.spaces.tables import parser, reader
+from archive.spaces.tables.classes import Described, Shared
 from archive.spaces.tables.reader import Table
 from tests.support import data_dir, examples
 
@@ -313,3 +314,18 @@ def test_looking_cells_up_and_reading_them_give_one_table(seed, rows, repeated, 
     for name in read:
         assert looked_up[name].dtype == read[name].dtype
         assert looked_up[name].tobytes() == read[name].tobytes(), name
+
+
+def test_described_networks_share_their_parts():
+    cells = [codec.from_nasbench201(text) for text in (CELL, OTHER)]
+    shared = Shared({}, {})
+    built = [Described.of(cell, shared).build() for cell in cells]
+    for cell, one in zip(cells, built, strict=True):
+        assert one == cell and (one.key, one.functional_key) == (cell.key, cell.functional_key)
+        assert one is not cell
+        # Further caches of a network take several times the memory of its parts.
+        assert one.__dict__.keys() == {"space", "layers", "edges", "key", "functional_key"}
+    first, second = ({id(part) for part in (*one.layers, *one.edges)} for one in built)
+    assert first & second
+    distinct = {*built[0].layers, *built[1].layers, *built[0].edges, *built[1].edges}
+    assert len(first | second) == len(distinct)

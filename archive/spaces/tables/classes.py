@@ -11,10 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.architecture import packing
-from archive.architecture.graph import Architecture
+from archive.architecture.compact import restored
+from archive.architecture.graph import Architecture, Edge, Layer
 from archive.cache import Arrays
 
 Floats = NDArray[np.float64]
+
+
+class Shared(NamedTuple):
+    """Distinct parts of many networks, each by itself.
+
+    Attributes:
+        layers: The layers.
+        edges: The edges.
+    """
+
+    layers: dict[Layer, Layer]
+    edges: dict[Edge, Edge]
 
 
 class Described(NamedTuple):
@@ -31,9 +44,19 @@ class Described(NamedTuple):
     build: Callable[[], Architecture]
 
     @classmethod
-    def of(cls, cell: Architecture) -> Self:
-        """Describe an existing network."""
-        return cls(cell.functional_key, (len(cell.layers), len(cell.edges)), lambda: cell)
+    def of(cls, cell: Architecture, shared: Shared | None = None) -> Self:
+        """Describe an existing network.
+
+        Args:
+            cell: The network.
+            shared: Layers and edges of other networks, which equal ones of this network are replaced by. Equal parts
+                and what a network caches beside its keys are nine tenths of its memory.
+        """
+        if shared is None:
+            return cls(cell.functional_key, (len(cell.layers), len(cell.edges)), lambda: cell)
+        layers = tuple([shared.layers.setdefault(layer, layer) for layer in cell.layers])
+        edges = tuple([shared.edges.setdefault(edge, edge) for edge in cell.edges])
+        return cls.of(restored(cell.space, layers, edges, cell.key, cell.functional_key, cell.arguments or None))
 
 
 def classes(

@@ -15,7 +15,7 @@ from archive import cache
 from archive.cache import Arrays
 from archive.errors import CodecError, InvalidArchitectureError, SettingsError, UnusableFileError
 from archive.spaces.tables.choice_columns import COLUMNS, choice_form
-from archive.spaces.tables.classes import Described, classes
+from archive.spaces.tables.classes import Described, Shared, classes
 from archive.spaces.tables.forms import FORMS, TableForm
 
 
@@ -37,7 +37,8 @@ def parsed(path: Path, content: bytes) -> Arrays:
     form = _form(path, head, rows)
     # Loading the precomputed cells takes as long as parsing hundreds of rows.
     known = form.known() if len(rows) >= cache.WORTH else {}
-    cells = [_cell(path, form, head, row, number, known) for number, row in enumerate(rows, 1)]
+    shared = Shared({}, {})
+    cells = [_cell(path, form, head, row, number, known, shared) for number, row in enumerate(rows, 1)]
     names = {at: name for at, name in enumerate(head) if name not in (*form.cell, *form.labels)}
     return classes(form.space, cells, *_columns(rows, names), config=form.config)
 
@@ -66,12 +67,13 @@ def _cell(
     row: Sequence[str],
     number: int,
     known: Mapping[tuple[str, ...], Described],
+    shared: Shared,
 ) -> Described:
     try:
         if len(row) != len(head):
             raise CodecError(f"it has {len(row)} entries, the head has {len(head)}")
         texts = tuple(row[head.index(name)] for name in form.cell)
-        return known.get(texts) or Described.of(form.read(*texts))
+        return known.get(texts) or Described.of(form.read(*texts), shared)
     except (CodecError, InvalidArchitectureError) as error:
         raise UnusableFileError(
             f"row {number} of {path} describes no cell", f"row {number} of {path} cannot be read: {error}"
