@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from archive.agents.info import AgentInfo as AgentInfo
 from archive.agents.noise import is_noisy
@@ -42,6 +43,8 @@ class Observation:
         seed: Seed of the training; None where none is on record, as for the answer of a table.
         further: Scores of the other objectives of `History.goals`, NaN where unknown; empty without goals.
         measured: Measured quantities of `History.constraints`, NaN where unknown; empty without such.
+        variance: Variance of the score as a prediction of that of the whole training, in squared score units; 0 for a
+            whole training. The noise of trainings is none of it.
     """
 
     architecture: Architecture
@@ -52,6 +55,7 @@ class Observation:
     seed: int | None = None
     further: tuple[float, ...] = ()
     measured: tuple[float, ...] = ()
+    variance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,12 @@ class History:
     def noisy(self) -> bool:
         """Whether the scores have noise (`archive.agents.noise`)."""
         return is_noisy(self.usable)
+
+    @cached_property
+    def variances(self) -> NDArray[np.float64] | None:
+        """The variances of the usable observations, (n,) float64; None where all are 0."""
+        variances = np.array([seen.variance for seen in self.usable], np.float64)
+        return variances if variances.any() else None
 
     @cached_property
     def known(self) -> Mapping[str, Architecture]:

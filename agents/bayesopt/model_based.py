@@ -187,7 +187,7 @@ class ModelBased(Agent):
     def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
         scores = np.array([seen.score for seen in history.usable], dtype=np.float64)
         networks = [seen.architecture.functional for seen in history.usable]
-        fitted: Fitted = self.method.model(history).fit(networks, scores, rng)
+        fitted: Fitted = self.method.model(history).fit(networks, scores, rng, history.variances)
         constraints = history.constraints
         met = np.ones(len(networks), np.bool_) if constraints is None else constraints.met(history.usable)
         if self.method.repeats and met.any() and fitted.noises() is not None and history.noisy:

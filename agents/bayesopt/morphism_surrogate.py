@@ -47,12 +47,18 @@ class BourgainGP(Surrogate):
         self.pairwise, self.repeats, self.inference = pairwise, repeats, inference
         self.noise, self.transform = noise, transform
 
-    def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> FittedGP:
+    def fit(
+        self,
+        architectures: Sequence[Architecture],
+        scores: Array,
+        rng: np.random.Generator,
+        variances: Array | None = None,
+    ) -> FittedGP:
         """See `Surrogate.fit`."""
         rows = tuple({one.key: one for one in architectures}.values())
         embedded = EmbeddedMetric(self.pairwise, rows, self.repeats)
         process = DistanceGP(embedded, exponential(1, 2.0), self.inference, noise=self.noise, transform=self.transform)
-        return process.fit(architectures, scores, rng)
+        return process.fit(architectures, scores, rng, variances)
 
 
 class EmbeddedMetric:

@@ -109,7 +109,8 @@ class Nasbot(Agent):
     def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
         scores = np.array([seen.score for seen in history.usable], dtype=np.float64)
         networks = [seen.architecture for seen in history.usable]
-        fitted = weighted(self._surrogate.fit(networks, scores, rng), history, networks, self._slacks, rng)
+        surrogate = self._surrogate.fit(networks, scores, rng, history.variances)
+        fitted = weighted(surrogate, history, networks, self._slacks, rng)
         return fitted.hallucinate([pending.architecture for pending in history.pending])
 
     def _choose(self, history: History, model: Fitted, rng: np.random.Generator) -> Suggestion | None:

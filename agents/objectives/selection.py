@@ -107,7 +107,9 @@ class ObjectiveModels:
         for at in goals.learnt:
             known = np.flatnonzero(np.isfinite(scores[:, at]))
             surrogate = method.model(history, transfers=not at)
-            fitted[at] = surrogate.fit([networks[row] for row in known], scores[known, at], rng)
+            # Only the first objective is projected to whole trainings.
+            variances = None if at or history.variances is None else history.variances[known]
+            fitted[at] = surrogate.fit([networks[row] for row in known], scores[known, at], rng, variances)
         return cls(goals, fitted, SlackModels.fit(slacks, history, rng))
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> ObjectiveModels:

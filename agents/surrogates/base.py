@@ -153,13 +153,21 @@ class Surrogate(ABC):
     """A model that can be fitted to scores; immutable, so that one instance may serve many histories."""
 
     @abstractmethod
-    def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> Fitted:
+    def fit(
+        self,
+        architectures: Sequence[Architecture],
+        scores: Array,
+        rng: np.random.Generator,
+        variances: Array | None = None,
+    ) -> Fitted:
         """Fit the model to observations.
 
         Args:
             architectures: n networks, at least one; replicates of a network are allowed.
             scores: (n,) float64, finite, larger is better.
             rng: Source of randomness.
+            variances: (n,) float64, known variances of the single scores in squared score units, beside the noise that
+                all have in common; None where none are known. A model without a likelihood ignores them.
 
         Raises:
             NumericalError: The scores are not finite, or there are none.

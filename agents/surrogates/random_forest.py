@@ -56,8 +56,14 @@ class RandomForest(Surrogate):
             raise UsageError(f"features must be in (0, 1], got {features}")
         self.encoding, self.trees, self.features = source, trees, features
 
-    def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> FittedForest:
-        """See `Surrogate.fit`.
+    def fit(
+        self,
+        architectures: Sequence[Architecture],
+        scores: Array,
+        rng: np.random.Generator,
+        variances: Array | None = None,
+    ) -> FittedForest:
+        """See `Surrogate.fit`; variances are ignored.
 
         Raises:
             InvalidArchitectureError: The networks are of different spaces.

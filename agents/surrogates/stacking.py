@@ -69,9 +69,15 @@ class StackedGP(Surrogate):
         if not 0.0 <= prior < np.inf:
             raise UsageError(f"prior must be >= 0 and finite, got {prior}")
 
-    def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> FittedStackedGP:
+    def fit(
+        self,
+        architectures: Sequence[Architecture],
+        scores: Array,
+        rng: np.random.Generator,
+        variances: Array | None = None,
+    ) -> FittedStackedGP:
         """See `Surrogate.fit`."""
-        fitted = tuple(member.fit(architectures, scores, rng) for member in self.members)
+        fitted = tuple(member.fit(architectures, scores, rng, variances) for member in self.members)
         return FittedStackedGP.without_negligible(
             fitted, stacking_weights(loo_log_densities(fitted, scores), self.prior)
         )

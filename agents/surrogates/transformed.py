@@ -20,6 +20,7 @@ import numpy as np
 
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
 from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP, FittedCoregionalisedGP, SourceModel
+from archive.agents.surrogates.gp.fitted import check_variances
 from archive.agents.surrogates.outcome_transforms import OutcomeTransform, Scale
 from archive.architecture.graph import Architecture
 
@@ -38,12 +39,17 @@ class OutcomeTransformed(Surrogate):
         self.surrogate, self.transform = surrogate, transform
 
     def fit(
-        self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator
+        self,
+        architectures: Sequence[Architecture],
+        scores: Array,
+        rng: np.random.Generator,
+        variances: Array | None = None,
     ) -> FittedOutcomeTransformed:
         """See `Surrogate.fit`."""
         check_scores(architectures, scores)
         scale = self.transform.learn(scores)
-        return FittedOutcomeTransformed(self.surrogate.fit(architectures, scale.standardise(scores), rng), scale)
+        known = None if variances is None else check_variances(scores, scale, variances)
+        return FittedOutcomeTransformed(self.surrogate.fit(architectures, scale.standardise(scores), rng, known), scale)
 
 
 @final
@@ -95,14 +101,22 @@ class SourceResidual(Surrogate):
         self.surrogate, self.transform, self.source_models = surrogate, transform, tuple(source_models)
 
     def fit(
-        self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator
+        self,
+        architectures: Sequence[Architecture],
+        scores: Array,
+        rng: np.random.Generator,
+        variances: Array | None = None,
     ) -> FittedSourceResidual:
         """See `Surrogate.fit`."""
         check_scores(architectures, scores)
         scale = self.transform.learn(scores)
         values = scale.standardise(scores)
-        coupled = [CoregionalisedGP(one, self.transform).fit(architectures, scores, rng) for one in self.source_models]
-        fitted = self.surrogate.fit(architectures, values - _expected(coupled, architectures), rng)
+        coupled = [
+            CoregionalisedGP(one, self.transform).fit(architectures, scores, rng, variances)
+            for one in self.source_models
+        ]
+        known = None if variances is None else check_variances(scores, scale, variances)
+        fitted = self.surrogate.fit(architectures, values - _expected(coupled, architectures), rng, known)
         return FittedSourceResidual(fitted, scale, tuple(coupled), float(values.max()))
 
 

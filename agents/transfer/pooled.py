@@ -97,10 +97,17 @@ class PooledSurrogate(Surrogate):
         """Keep the arguments."""
         self.surrogate, self.networks, self.values = surrogate, networks, values
 
-    def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> FittedPooled:
+    def fit(
+        self,
+        architectures: Sequence[Architecture],
+        scores: Array,
+        rng: np.random.Generator,
+        variances: Array | None = None,
+    ) -> FittedPooled:
         """See `Surrogate.fit`."""
         together = [*architectures, *self.networks]
-        fitted = self.surrogate.fit(together, np.concatenate([scores, self.values]), rng)
+        known = None if variances is None else np.concatenate([variances, np.zeros(len(self.values))])
+        fitted = self.surrogate.fit(together, np.concatenate([scores, self.values]), rng, known)
         return FittedPooled(fitted, float(scores.max()))
 
 

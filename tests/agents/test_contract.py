@@ -7,6 +7,7 @@ import functools
 import json
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -144,6 +145,13 @@ def test_observed_and_pending(agent):
 def test_repeats_of_one_architecture(agent):
     seen = grown(agent.space, 11).observations
     history = History((*seen, *observed([seen[0].architecture] * 3, [0.2, 0.21, 0.19])))
+    check(agent, history, propose(agent, history), 2)
+
+
+@pytest.mark.one_space
+def test_projected_scores(agent):
+    seen = grown(agent.space, 12).observations
+    history = History(tuple(replace(one, variance=0.01 * (at % 3)) for at, one in enumerate(seen)))
     check(agent, history, propose(agent, history), 2)
 
 

@@ -104,8 +104,14 @@ class Ensemble(Surrogate):
         self.epochs, self.rate, self.batch = epochs, rate, batch
         self.threads = threads or cpu_count.available()
 
-    def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> FittedEnsemble:
-        """See `Surrogate.fit`.
+    def fit(
+        self,
+        architectures: Sequence[Architecture],
+        scores: Array,
+        rng: np.random.Generator,
+        variances: Array | None = None,
+    ) -> FittedEnsemble:
+        """See `Surrogate.fit`; variances are ignored.
 
         Raises:
             InvalidArchitectureError: The networks are of different spaces, or have no features.

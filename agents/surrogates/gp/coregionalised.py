@@ -43,6 +43,7 @@ from scipy.linalg import solve_triangular
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
 from archive.agents.surrogates.gp.exact import GaussianProcess, try_cholesky
+from archive.agents.surrogates.gp.fitted import check_variances
 from archive.agents.surrogates.gp.replicates import Replicates
 from archive.agents.surrogates.outcome_transforms import OutcomeTransform, Scale
 from archive.agents.surrogates.threads import one_thread
@@ -120,12 +121,17 @@ class CoregionalisedGP(Surrogate):
         self.source_model, self.transform = source_model, outcome_transforms.get(transform)
 
     def fit(
-        self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator
+        self,
+        architectures: Sequence[Architecture],
+        scores: Array,
+        rng: np.random.Generator,
+        variances: Array | None = None,
     ) -> FittedCoregionalisedGP:
-        """See `Surrogate.fit`. The fit is deterministic."""
+        """See `Surrogate.fit`. The fit is deterministic; known variances enter as if s were 1."""
         check_scores(architectures, scores)
         scale = self.transform.learn(scores)
-        replicates = Replicates.of([one.key for one in architectures], scale.standardise(scores))
+        known = check_variances(scores, scale, variances)
+        replicates = Replicates.of([one.key for one in architectures], scale.standardise(scores), known)
         rows = tuple(architectures[at] for at in replicates.first)
         source = self.source_model.posterior(rows, rows)
         with one_thread(len(rows)):

@@ -88,11 +88,10 @@ class DistanceGP(Surrogate):
 
         Raises:
             NumericalError: There are no scores, or scores or variances are not finite.
-            UsageError: Variances are given with a nonlinear transform.
         """
         check_scores(architectures, scores)
         scale = self.transform.learn(scores)
-        known = check_variances(architectures, scale, variances)
+        known = check_variances(scores, scale, variances)
         replicates = Replicates.of([one.key for one in architectures], scale.standardise(scores), known)
         rows = tuple(architectures[at] for at in replicates.first)
         stack = self.pairwise.distances(rows).stack

@@ -15,7 +15,7 @@ from archive.agents.surrogates.gp.replicates import Replicates
 from archive.agents.surrogates.outcome_transforms import Scale
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
-from archive.errors import NumericalError, UsageError
+from archive.errors import NumericalError
 from archive.kernels.base import Components
 from archive.kernels.covariance.base import BoundCovariance, Covariance
 
@@ -107,7 +107,7 @@ class FittedGP(Fitted):
         if len(architectures) == 0:
             return self
         check_scores(architectures, scores)
-        values, known = self.scale.standardise(scores), check_variances(architectures, self.scale, variances)
+        values, known = self.scale.standardise(scores), check_variances(scores, self.scale, variances)
         seen = self.observations.adding([one.key for one in architectures], values, known)
         return replace(self._extended(architectures, values, known), observations=seen)
 
@@ -148,21 +148,25 @@ class FittedGP(Fitted):
         )
 
 
-def check_variances(architectures: Sequence[Architecture], scale: Scale, variances: Array | None) -> Array:
-    """Return known noise variances in standardised units, (n,) float64; zeros for None.
+def check_variances(scores: Array, scale: Scale, variances: Array | None) -> Array:
+    """Return known variances of n scores in standardised units, (n,) float64; zeros for None.
+
+    After a nonlinear transform g, the standard deviation is half the width of g over the score's interval of one
+    standard deviation to each side, as in `Posterior.in_scores`.
 
     Raises:
-        NumericalError: Their number differs from that of the architectures, or one is negative or not finite.
-        UsageError: The transform is nonlinear, so that the noise of g(score) differs from that of the score.
+        NumericalError: Their number differs from that of the scores, or one is negative or not finite.
     """
     if variances is None:
-        return np.zeros(len(architectures))
-    if not scale.linear:
-        raise UsageError("variances in score units need a linear outcome transform, got a nonlinear one")
+        return np.zeros(len(scores))
     variances = np.asarray(variances, dtype=np.float64)
-    if variances.shape != (len(architectures),):
-        raise NumericalError(f"{len(architectures)} scores need as many variances, got shape {variances.shape}")
+    if variances.shape != scores.shape:
+        raise NumericalError(f"{len(scores)} scores need as many variances, got shape {variances.shape}")
     wrong = np.flatnonzero(~(np.isfinite(variances) & (variances >= 0.0)))
     if wrong.size:
         raise NumericalError(f"variances must be finite and >= 0, got {variances[wrong[0]]} (observation {wrong[0]})")
-    return variances / scale.spread**2
+    if scale.linear:
+        return variances / scale.spread**2
+    deviations = np.sqrt(variances)
+    squared: Array = np.square(0.5 * (scale.standardise(scores + deviations) - scale.standardise(scores - deviations)))
+    return squared

@@ -7,7 +7,6 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
-from archive.agents.base import SourceStudy
 from archive.agents.surrogates.gp.coregionalised import (
     CORRELATIONS,
     NOISES,
@@ -15,18 +14,8 @@ from archive.agents.surrogates.gp.coregionalised import (
     SCALE_EVALUATIONS,
     CoregionalisedGP,
 )
-from archive.agents.surrogates.gp.distance import DistanceGP
-from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
-from archive.agents.transfer.source_model import SourceGP, SourceGroup
-from archive.kernels.covariance.base import exponential
 from tests.support.gp_points import Differences, points, smooth
-
-
-def source_model(count=25, everywhere=(), sign=1.0):
-    networks = points(count, seed=7)
-    learner = DistanceGP(Differences(), exponential(3), MarginalLikelihood(starts=1))
-    fitted = learner.fit(networks, sign * smooth(networks, noise=0.02), np.random.default_rng(0))
-    return SourceGP(SourceGroup((SourceStudy("s", "t", "t/1", "points", ()),)), fitted, 1.0, False, everywhere)
+from tests.support.source_models import source_model
 
 
 def learnt(model, own, scores):

@@ -8,10 +8,12 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Matern
 
 from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.gp.fitted import check_variances
 from archive.agents.surrogates.gp.likelihood import FixedHyperparameters
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.gp.noise import FixedNoise, LearnedNoise
 from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule, SliceSampling
+from archive.agents.surrogates.outcome_transforms import LogRegret
 from archive.errors import NumericalError, UnknownNameError, UsageError
 from archive.kernels.covariance.base import exponential
 from tests.support.gp_points import Differences, Point, points, smooth
@@ -128,6 +130,16 @@ def test_known_variances_are_in_squared_score_units():
     same(known.posterior(others), fit(networks, scores, FixedHyperparameters(louder)).posterior(others), rtol=1e-9)
 
 
+def test_known_variances_after_a_nonlinear_transform():
+    """In units of g: the worse of two scores of one variance is known better, where g compresses bad scores."""
+    scale = LogRegret().learn(np.array([0.0, 0.5, 0.8, 0.9]))
+    scores, deviation = np.array([0.1, 0.85]), 0.05
+    ends = [scale.standardise(scores + sign * deviation) for sign in (1.0, -1.0)]
+    told = check_variances(scores, scale, np.full(2, deviation**2))
+    np.testing.assert_allclose(told, (0.5 * (ends[0] - ends[1])) ** 2, rtol=1e-12)
+    assert told[0] < 0.5 * told[1]
+
+
 def test_fixed_noise_in_either_unit():
     networks = points(12)
     scores = 100.0 * smooth(networks)
@@ -209,11 +221,6 @@ def test_no_candidates_have_an_empty_posterior():
             lambda: fit(points(2), [0.0, 1.0], variances=np.array([0.0, -1.0])),
             NumericalError,
             r"finite and >= 0, got -1.0 \(observation 1\)",
-        ),
-        (
-            lambda: fit(points(2), [0.0, 1.0], variances=np.ones(2), transform="rank-normal"),
-            UsageError,
-            "need a linear outcome transform",
         ),
         (lambda: fit(points(2), [0.0, 1.0], transform="standardize"), UnknownNameError, "standardise"),
         (lambda: FixedNoise(0.0), UsageError, "must be > 0, got 0.0"),
