@@ -8,7 +8,7 @@ A basis names evaluations and proposals by their numbers in each study, with con
     {"observations": {"study": "0-19,21"}, "pending": "20", "failed": "", "wanted": 1}
 
 In a study with rungs, `"partial": {"study": {"2": "0-3"}}` names the evaluations that had paused after this number of
-epochs; their scores then are restored from the curve (`archive.agents.rung_scores`).
+epochs; their scores then are restored from the curve (`archive.agents.rungs.scores`).
 
 Where zero-cost proxies of the task were known, `"proxies": {"source": "archive/1", "until": 1764e9, "networks": 500}`
 names their definitions, the time of the latest measurement and the number of networks.
@@ -33,11 +33,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from archive import gc_pause
-from archive.agents import rung_scores
 from archive.agents.base import History, Observation, Pending, Suggestion
 from archive.agents.constraints.slacks import StudyConstraints
 from archive.agents.objectives.goals import Goals
 from archive.agents.proxies.recorded import basis_of, proxies_of
+from archive.agents.rungs.scores import projected
 from archive.agents.transfer.source_tasks import observation, split
 from archive.architecture.graph import Architecture
 from archive.known_costs import NO_COSTS, KnownCosts
@@ -113,8 +113,8 @@ def coupling(suggestions: Sequence[Suggestion]) -> dict[str, Any]:
 
 def observations_of(evaluations: Sequence[Evaluation], study: Study, costs: KnownCosts) -> tuple[Observation, ...]:
     """Return evaluations as observations, with partial trainings projected to the scale of whole ones."""
-    scores = rung_scores.scores(evaluations, study.objective)
-    seen = tuple(observation(each, score) for each, score in zip(evaluations, scores, strict=True))
+    scores = projected(evaluations, study.objective)
+    seen = tuple(observation(each, *score) for each, score in zip(evaluations, scores, strict=True))
     goals, constraints = goals_of(study, costs), constraints_of(study, costs)
     if goals is None and constraints is None:
         return seen

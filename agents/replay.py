@@ -29,7 +29,7 @@ from archive.agents.provenance import (
     observations_of,
 )
 from archive.agents.proxies.recorded import proxies_of
-from archive.agents.rung_scores import as_of
+from archive.agents.rungs.scores import as_of
 from archive.agents.transfer.source_tasks import split
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError

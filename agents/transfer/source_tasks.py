@@ -54,9 +54,11 @@ def without_copies(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     return kept
 
 
-def observation(seen: Evaluation, score: float) -> Observation:
+def observation(seen: Evaluation, score: float, variance: float = 0.0) -> Observation:
     """Return the observation that an agent receives of an evaluation."""
-    return Observation(seen.architecture, score, seen.id, seen.agent, seen.hyperparameters, seen.seed)
+    return Observation(
+        seen.architecture, score, seen.id, seen.agent, seen.hyperparameters, seen.seed, variance=variance
+    )
 
 
 def same_task(study: Study, task: str, protocol: str, space: str) -> bool:

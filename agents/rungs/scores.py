@@ -1,0 +1,128 @@
+"""Projection of partial training scores to full length, by a regression from each rung to the next.
+
+    rung      a      b      c      d          a, b, c, d: scores of four networks, larger is better
+    2       0.80   0.70   0.60   0.75         regression from 2 to 6, of the networks trained to both: a and d
+    6       0.90     .      .    0.79         regression from 6 to 18: a
+    18      0.93     .      .      .
+    scores  0.93   predictions of b, c, d     with a variance each; that of a is 0
+
+In a study with rungs (`archive.queue.successive_halving`), agents learn from every network, on the scale of the whole
+training. A network trained to the end has its score. The score of a network that paused at a rung is predicted from its
+score there by the regression to the next rung, and so on up to the end (`archive.agents.rungs.regression`). The
+variance of the prediction is told to surrogates, which weight the score by it. Promotion does not bias a regression,
+whereas the gain of the promoted networks, who are the best of a rung, is not that of the others.
+
+The projection is never below the score at the rung, as the best score of a training only grows with its length, and
+never above the best score measured at any later rung, so that the incumbent's score is a measured one. A rung that no
+network has reached adds nothing: all scores are then those of the rung below.
+
+The score of a training at an earlier rung is read from its curve: with the protocol's schedule, it takes the same
+steps. Sources of a warm start that were trained to the end therefore enter the regressions, too: without any promotion.
+Another task or protocol has regressions of its own. A partial score without a length is NaN: the network counts as
+known, and no surrogate is fitted to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from archive.agents.rungs.regression import Floats, Prediction, RungRegression
+from archive.store.records import Evaluation
+
+WHOLE = math.inf
+"""Level of trainings to the end, above all numbers of epochs."""
+
+
+class ProjectedScore(NamedTuple):
+    """A score on the scale of whole trainings, and its variance: 0 where it was measured."""
+
+    score: float
+    variance: float
+
+
+def projected(evaluations: Sequence[Evaluation], objective: str) -> list[ProjectedScore]:
+    """Return the scores of evaluations as agents see them, in the order of the evaluations.
+
+    Args:
+        evaluations: Evaluations of any lengths, tasks and protocols.
+        objective: Name of the objective among the metrics of the curves.
+    """
+    if not any(seen.partial for seen in evaluations):
+        return [ProjectedScore(seen.score, 0.0) for seen in evaluations]
+    groups: dict[tuple[str, str], list[Evaluation]] = {}
+    for seen in evaluations:
+        groups.setdefault((seen.task, seen.protocol), []).append(seen)
+    scales = {place: RungScale(group, objective) for place, group in groups.items()}
+    return [scales[seen.task, seen.protocol].score(seen) for seen in evaluations]
+
+
+def as_of(seen: Evaluation, epochs: int, objective: str) -> Evaluation:
+    """Return an evaluation as of the pause of its training after `epochs` epochs."""
+    score = score_after(seen, epochs, objective)
+    value = math.nan if score is None else score if seen.direction == "maximise" else -score
+    curve = {name: values[:epochs] for name, values in seen.curve.items()}
+    return replace(seen, value=value, epochs=epochs, partial=True, curve=curve)
+
+
+def score_after(seen: Evaluation, level: float, objective: str) -> float | None:
+    """Return the best score within `level` epochs, or of the whole training; None where the training was shorter."""
+    length = seen.epochs or 0
+    if not seen.partial and (level == WHOLE or level >= length):
+        return seen.score  # complete: a longer limit would not change it
+    if seen.partial and level == length:
+        return seen.score
+    curve = seen.curve.get(objective, ())
+    if level > len(curve):
+        return None
+    sign = 1.0 if seen.direction == "maximise" else -1.0
+    return max((sign * value for value in curve[: int(level)] if math.isfinite(value)), default=None)
+
+
+class RungScale:
+    """The lengths of the trainings of one protocol, with the regression from each to the next.
+
+    Args:
+        evaluations: The trainings.
+        objective: Name of the metric in their curves.
+    """
+
+    def __init__(self, evaluations: Sequence[Evaluation], objective: str) -> None:
+        levels = [*sorted({float(seen.epochs) for seen in evaluations if seen.partial and seen.epochs}), WHOLE]
+        self.regressions: dict[float, RungRegression] = {}
+        self.best: dict[float, float] = {}
+        self.above = dict(pairwise(levels))
+        columns = {level: _column(evaluations, level, objective) for level in levels}
+        for level, upper in self.above.items():
+            early, late = columns[level], columns[upper]
+            both = np.isfinite(early) & np.isfinite(late)
+            if both.any():
+                self.regressions[level] = RungRegression.fit(early[np.isfinite(early)], early[both], late[both])
+        best = -math.inf
+        for level in reversed(levels):
+            measured = columns[level][np.isfinite(columns[level])]
+            best = max(best, float(measured.max(initial=-math.inf)))
+            self.best[level] = best
+
+    def score(self, seen: Evaluation) -> ProjectedScore:
+        """Return the score of a training, projected to full length."""
+        if not seen.partial:
+            return ProjectedScore(seen.score, 0.0)
+        if not seen.epochs or not math.isfinite(seen.score):
+            return ProjectedScore(seen.score if seen.epochs else math.nan, 0.0)
+        now, level = Prediction(seen.score, 0.0), float(seen.epochs)
+        while level in self.regressions:
+            now, level = self.regressions[level].predict(*now), self.above[level]
+            now = now._replace(mean=max(seen.score, min(now.mean, self.best[level])))
+        return ProjectedScore(*now)
+
+
+def _column(evaluations: Sequence[Evaluation], level: float, objective: str) -> Floats:
+    """Return the scores at a level, (n,) float64, NaN where the training was shorter."""
+    scores = [score_after(seen, level, objective) for seen in evaluations]
+    return np.array([math.nan if score is None else score for score in scores], np.float64)
