@@ -77,11 +77,17 @@ class ManyEvaluations(Surrogate):
         self.transform = outcome_transforms.get(transform)
         self.first, self._prefixes, self.rival = first, prefixes or Prefixes(), rival or few
 
-    def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> Fitted:
-        """See `Surrogate.fit`. With more than `first` evaluations `rng` is used by the rival alone."""
+    def fit(
+        self,
+        architectures: Sequence[Architecture],
+        scores: Array,
+        rng: np.random.Generator,
+        variances: Array | None = None,
+    ) -> Fitted:
+        """See `Surrogate.fit`. With more than `first` evaluations `rng` is the rival's; `variances` have no effect."""
         check_scores(architectures, scores)
         if len(architectures) <= self.first:
-            return self.few.fit(architectures, scores, rng)
+            return self.few.fit(architectures, scores, rng, variances)
         size = prefix_size(len(architectures), self.first)
         head, values = architectures[:size], scores[:size]
         prefix = self._prefixes.of(
