@@ -7,7 +7,7 @@ A cancelled proposal is no failure: it uses nothing of the budget, agents learn 
 the failures after which a search gives up. Its network is not proposed again in the study, but can be retried.
 
 A running proposal loses its lease. Its trainer stops the trial at once where it has the same home
-(`archive.queue.wake_up`), and otherwise within seconds, at its next report or look at its leases. A result that arrives
+(`archive.store.wake_up`), and otherwise within seconds, at its next report or look at its leases. A result that arrives
 in spite of that is kept, and the proposal is COMPLETE: whichever of completion and cancellation is committed first, no
 finished training is lost.
 """

@@ -26,10 +26,10 @@ from archive.queue.admission import Request, SuggestionLike, admit
 from archive.queue.capabilities import ClaimFilter
 from archive.queue.claimer import Claimer
 from archive.queue.updates import LEASE_SECONDS, Answer, Completion, Failure, Notice, Release, Report, milliseconds
-from archive.queue.wake_up import CANCELLED, ring
 from archive.store import registered_agents
 from archive.store.architectures import Architectures
 from archive.store.records import Claim, Curve, Proposal, Result, State
+from archive.store.wake_up import CANCELLED, ring
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection

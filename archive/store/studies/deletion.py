@@ -7,6 +7,8 @@
 this study keeps its value. Its `answered_from` is marked as deleted, because a new study of the same name may give the
 id to another result.
 
+Trainers stop the trials of deleted proposals as those of cancelled ones (`archive.store.wake_up`).
+
 Deletion runs in batches, and ends with a transaction that finds the study empty, so additions of a running search are
 deleted, too. An interrupted deletion leaves the study with a budget of 0, and repeating the call completes it.
 """

@@ -17,6 +17,7 @@ from archive.store.records import Evaluation, State, Study, sign
 from archive.store.snapshots import Snapshot, SnapshotFollower, read_snapshot
 from archive.store.studies import creation, deletion
 from archive.store.studies.deletion import Deletion
+from archive.store.wake_up import CANCELLED, ring
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -267,7 +268,9 @@ class Studies:
         Raises:
             UnknownNameError: There is no study of this name.
         """
-        return deletion.delete(self._connection, self.get(name).name)
+        deleted = deletion.delete(self._connection, self.get(name).name)
+        ring(self._connection.settings, CANCELLED)
+        return deleted
 
 
 def read(connection: Connection, name: str) -> Study:

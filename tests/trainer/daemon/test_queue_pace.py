@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from archive import settings
-from archive.queue.wake_up import Bell, ring
+from archive.store.wake_up import Bell, ring
 from archive.trainer.daemon.client.queue_pace import QueuePace
 from tests.support.stores import cells, propose
 

@@ -105,6 +105,16 @@ def test_a_cancellation_on_this_machine_is_noticed_at_once(archive, own):
     assert lost == [(a.id, a.token)]
 
 
+def test_the_deletion_of_a_study_on_this_machine_is_noticed_at_once(archive, own):
+    propose(archive, cells(1))
+    (a,) = own.claim(1)
+    own.keeper.start()
+    archive.studies.delete("study")
+    lost = wait_until(own.flush)
+    own.keeper.close()
+    assert lost == [(a.id, a.token)]
+
+
 def test_reports_send_what_the_store_lacks(archive, own, outage, monkeypatch):
     propose(archive, cells(1))
     (claim,) = own.claim(1)

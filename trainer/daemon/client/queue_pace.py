@@ -1,7 +1,7 @@
 """The pace of looks at the queue: an idle trainer asks the database rarely, and begins promptly nevertheless.
 
     look ─ 20 ms ─ look ─ 40 ms ─ look ─ 80 ms ─ …  30 s ─ look ─ 30 s ─ look      while the queue is empty
-                                   └ woken: look at once (`archive.queue.wake_up`)
+                                   └ woken: look at once (`archive.store.wake_up`)
 
 The pause doubles, so that a trainer notices a proposal at the latest after as long as it has waited before. Pauses vary
 at random, so that the trainers of a fleet look one after the other.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import time
 
-from archive.queue.wake_up import Bell
+from archive.store.wake_up import Bell
 
 FIRST_PAUSE = 0.01
 """Half the pause after the queue was first found empty, in seconds."""

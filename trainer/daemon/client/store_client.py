@@ -26,8 +26,8 @@ from archive.errors import ArchiveError, StoreError
 from archive.queue import workers
 from archive.queue.capabilities import Capabilities, ClaimFilter
 from archive.queue.updates import Notice
-from archive.queue.wake_up import CANCELLED, Bell
 from archive.store.records import Claim
+from archive.store.wake_up import CANCELLED, Bell
 from archive.trainer.daemon import events
 from archive.trainer.daemon.client.delivery import Delivery
 from archive.trainer.daemon.client.lease_keeper import LOOK_SECONDS, Key, LeaseKeeper

@@ -1,7 +1,7 @@
-"""Wake-up of trainers on the machine that adds to the queue or cancels a proposal.
+"""Wake-up of trainers on the machine that adds to the queue, cancels a proposal or deletes a study.
 
-    process that makes proposals wait ── touches ──> ARCHIVE_HOME/queue.stamp <───── looks at its time ── idle trainers
-    process that cancels one ─────────── touches ──> ARCHIVE_HOME/cancelled.stamp <─ looks at its time ── busy trainers
+    process that makes proposals wait ──── touches ──> ARCHIVE_HOME/queue.stamp <───── looks at it ── idle trainers
+    process that cancels or deletes some ─ touches ──> ARCHIVE_HOME/cancelled.stamp <─ looks at it ── busy trainers
 
 A trainer asks the database rarely. The time of a file costs no transaction, so that trainers with the same home as a
 search begin, and end, within milliseconds. Without a common home, or on a file system without fine times, they find out
