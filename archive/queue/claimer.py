@@ -4,6 +4,10 @@
       ├──> expired leases ──> end them ──> look                    a write, now and then
       └──> waiting ──> take a share ──> taken meanwhile ──> look   one write
 
+A worker that claims one proposal after the other looks twice a second: it keeps the rest of the queue's head, and its
+next claims are one write each. So a change of the order by another process, a promotion for example, takes effect
+within half a second; a change by this process takes effect at once (`Claimer.forget`).
+
 Each claim, and most looks, are one statement. Searching the running proposals for expired leases costs time in
 proportion to their number, and one worker of a fleet has to do it: a caller searches less often, the more workers there
 are.
@@ -13,10 +17,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from archive.database.write_lock import LONG
 from archive.queue import claims
@@ -35,8 +40,25 @@ SEARCH_SECONDS = 1.0
 SEARCH_SECONDS_A_WORKER = 0.25
 FEW_WORKERS = 3
 """Number of other workers beside which every look searches."""
+HEAD_SECONDS = 0.5
+"""Time for which a caller claims from the rest of a head, one proposal after the other, without a look."""
 
 Caller = tuple[str, str | None]
+
+
+@dataclass(frozen=True)
+class _Head:
+    """Head of the queue that a caller claims from.
+
+    Attributes:
+        queue: The head.
+        fit: Parameters of the look.
+        until: Time of the monotonic clock until which it may be kept.
+    """
+
+    queue: QueueView
+    fit: Mapping[str, Any]
+    until: float
 
 
 class Claimer:
@@ -52,22 +74,39 @@ class Claimer:
         self._connection, self._architectures = connection, architectures
         self._studies: dict[str, Study] = {}
         self._searches: dict[Caller, tuple[float, int]] = {}  # time of the last search, and other workers at that time
+        self._heads: dict[Caller, _Head] = {}
 
     def claim(self, request: ClaimRequest) -> list[Claim]:
         """Claim what a request asks for, by number; none when the queue is empty."""
         if request.again and (held := self._connection.write(partial(claims.held, request=request))):
             return self._complete(request, held)
         for collisions in range(claims.TRIES):
-            queue = self._look(request)
-            if not queue.waiting:
+            head = self._kept(request) or self._new_head(request)
+            if not head.queue.waiting:
                 return []
-            if taken := self._take(request, queue, collisions):
+            if taken := self._take(request, head, collisions):
                 return self._complete(request, taken)
         return []
 
+    def forget(self) -> None:
+        """Look at the queue before the next claim, because its order has changed."""
+        self._heads.clear()
+
+    def _kept(self, request: ClaimRequest) -> _Head | None:
+        """Return the rest of the last head, if it is recent and suits the request."""
+        head = self._heads.get(_caller(request))
+        if head is None or request.count > 1 or head.until <= time.monotonic():
+            return None
+        return head if head.queue.waiting and head.fit == request.fit.parameters() else None
+
+    def _new_head(self, request: ClaimRequest) -> _Head:
+        until = time.monotonic() + HEAD_SECONDS
+        queue = self._look(request)
+        return _Head(queue, request.fit.parameters(), until)
+
     def _look(self, request: ClaimRequest) -> QueueView:
         """Return the queue, after the end of the expired leases."""
-        caller = (request.worker, request.study)
+        caller = _caller(request)
         searched, others = self._searches.get(caller, (-math.inf, 0))
         search = time.monotonic() - searched >= _pause(request, others)
         queue = self._read(request, others, search)
@@ -84,16 +123,28 @@ class Claimer:
         # A search has several statements.
         return self._connection.read(look, single=not search)
 
-    def _take(self, request: ClaimRequest, queue: QueueView, collisions: int) -> list[Taken]:
-        runs = count()
+    def _take(self, request: ClaimRequest, head: _Head, collisions: int) -> list[Taken]:
+        runs, ids = count(), list[str]()
 
         def work(tx: ManagedTransaction) -> list[Taken]:
             # A second run may mean that the first one was committed and only its acknowledgement was lost.
             run = next(runs)
-            return claims.take(tx, request, queue, again=run > 0, collisions=collisions + run)
+            ids[:] = claims.candidates(head.queue, request, collisions + run)
+            return claims.take(tx, request, ids, again=run > 0)
 
         # Batch claims collide, because all of them take the head of the queue.
-        return self._connection.write(work, single=True, lane="claims" if request.count > LONG else None)
+        taken = self._connection.write(work, single=True, lane="claims" if request.count > LONG else None)
+        if request.count == 1:
+            self._keep(request, head, ids, taken)
+        return taken
+
+    def _keep(self, request: ClaimRequest, head: _Head, ids: Sequence[str], taken: Sequence[Taken]) -> None:
+        """Keep the rest of a head after a claim; candidates before the claimed one wait no longer."""
+        caller, last = _caller(request), taken[0].proposal.id if taken else None
+        if last in ids:
+            self._heads[caller] = replace(head, queue=head.queue.without(ids[: ids.index(last) + 1]))
+        else:
+            self._heads.pop(caller, None)
 
     def _complete(self, request: ClaimRequest, taken: Sequence[Taken]) -> list[Claim]:
         """Return claims with their networks and studies."""
@@ -113,6 +164,10 @@ class Claimer:
         if study is None or study.created != created:
             study = self._studies[name] = studies.read(self._connection, name)
         return study
+
+
+def _caller(request: ClaimRequest) -> Caller:
+    return request.worker, request.study
 
 
 def _pause(request: ClaimRequest, others: int) -> float:

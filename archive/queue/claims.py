@@ -6,6 +6,9 @@ A claim reads first, and writes only if there is something to take: idle workers
 number of workers, so that they do not all reach for the same nodes. A single worker gets proposals strictly in order. A
 worker never takes more than its share of the queue, so that the last proposals of a study end at the same time on all
 workers. Only workers that answer immediately (table lookups) may claim the whole head.
+
+A claim of one proposal names several candidates, and takes the first that still waits: the head may be older than the
+claims of other workers (`archive.queue.claimer`).
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ from archive.store.records import Proposal, State
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction, Record
 
-HEAD = 32
+HEAD = 64
+CANDIDATES = 64
+"""Proposals that a claim of one names: the other workers may have claimed the first ones since the look."""
 LONGEST_HEAD = 512
 """Longest head, of as many workers and more. A longer one would cost more time than the collisions that it avoids."""
 TRIES = 8
@@ -71,7 +76,7 @@ OPTIONAL MATCH (s:Study)-[:PROPOSED]->(p)
 RETURN properties(p) AS proposal, s.created AS created, null AS network
 """
 
-# The write comes before the test: see `archive.queue.leases`.
+# The write comes before the test: see `archive.queue.leases`. The test before it only skips candidates.
 TAKE = """
 MERGE (w:Worker {id: $worker})
 SET w.heartbeat = timestamp()
@@ -79,6 +84,8 @@ WITH w
 UNWIND $ids AS id
 MATCH (p:Proposal {id: id})
 USING INDEX SEEK p:Proposal(id)
+WHERE p.state = 'WAITING'
+WITH w, p LIMIT $count
 SET p.touched = timestamp()
 WITH w, p WHERE p.state = 'WAITING'
 SET p.state = 'RUNNING', p.worker = $worker, p.token = $token, p.started = timestamp(), p.suspected = null,
@@ -139,6 +146,11 @@ class QueueView:
         """Whether there is anything to claim, or to put back into the queue."""
         return bool(self.waiting or self.expired)
 
+    def without(self, ids: Sequence[str]) -> QueueView:
+        """Return the view without some waiting proposals, and without the expired leases."""
+        gone = frozenset(ids)
+        return QueueView([one for one in self.waiting if one[0] not in gone], self.others)
+
 
 @dataclass(frozen=True)
 class Taken:
@@ -155,24 +167,40 @@ class Taken:
     network: Sequence[Any] | None = None
 
 
-def take(
-    tx: ManagedTransaction, request: ClaimRequest, queue: QueueView, *, again: bool, collisions: int = 0
-) -> list[Taken]:
-    """Claim proposals for a worker, and return them by number; none if all of its choice are taken by now.
+def candidates(queue: QueueView, request: ClaimRequest, collisions: int = 0) -> list[str]:
+    """Choose waiting proposals of the highest priority at random: a share, or the candidates for a claim of one.
+
+    Args:
+        queue: The head of the queue, with waiting proposals.
+        request: The request.
+        collisions: Number of times that other workers were faster. Each doubles the part of the head to choose from:
+            workers that start together do not know of each other yet.
+    """
+    highest = queue.waiting[0][1]
+    head = [id_ for id_, priority in queue.waiting if priority == highest]
+    size = request.count if request.whole else max(1, min(request.count, len(head) // (1 + queue.others)))
+    shares = range(0, len(head), size)
+    # At random: on Neo4j, simultaneous claims of the same proposals would wait for one another.
+    reach = max(1, len(head) // size) if request.whole else 1 + 2 * max(queue.others, (1 << collisions) - 1)
+    if request.count == 1:
+        return _mixed(head, reach) if reach > 1 else head[:CANDIDATES]
+    first = random.choice(shares[:reach])
+    return sorted(head[first : first + size])
+
+
+def take(tx: ManagedTransaction, request: ClaimRequest, ids: Sequence[str], *, again: bool) -> list[Taken]:
+    """Claim the first ones of these proposals that still wait, and return them by number.
 
     Args:
         tx: A transaction, or a session: the work has one statement that writes.
         request: The request.
-        queue: The head of the queue as read a moment ago, with waiting proposals.
+        ids: The candidates; several workers that claim several at once name them in the order of their ids.
         again: Whether the request may have been granted before; the call then returns the proposals of that time.
-        collisions: Number of times that other workers were faster. Each doubles the part of the head to choose from:
-            workers that start together do not know of each other yet.
     """
     if again and (taken := held(tx, request)):
         return taken
-    ids = sorted(_share(queue, request, collisions))
     at = {"ids": ids, "worker": request.worker, "token": request.token, "milliseconds": request.milliseconds}
-    return _taken(tx.run(TAKE, at).data())
+    return _taken(tx.run(TAKE, at, count=request.count).data())
 
 
 def held(tx: ManagedTransaction, request: ClaimRequest) -> list[Taken]:
@@ -232,15 +260,13 @@ def _running(tx: ManagedTransaction, match: LiteralString, study: str | None, wo
     return tx.run(match + RUNNING, study=study, state=State.RUNNING.value, worker=worker).single(strict=True)
 
 
-def _share(queue: QueueView, request: ClaimRequest, collisions: int) -> list[str]:
-    """Choose neighbouring proposals at random from those of the highest priority."""
-    highest = queue.waiting[0][1]
-    head = [id_ for id_, priority in queue.waiting if priority == highest]
-    size = request.count if request.whole else max(1, min(request.count, len(head) // (1 + queue.others)))
-    shares = [head[at : at + size] for at in range(0, len(head), size)]
-    # At random: on Neo4j, simultaneous claims of the same proposals would wait for one another.
-    reach = max(1, len(head) // size) if request.whole else 1 + 2 * max(queue.others, (1 << collisions) - 1)
-    return random.choice(shares[:reach])
+def _mixed(head: Sequence[str], reach: int) -> list[str]:
+    """Return the first candidates in parts of `reach`, each in random order: of the first parts, none may wait now."""
+    ids: list[str] = []
+    for at in range(0, min(len(head), CANDIDATES), reach):
+        part = head[at : at + reach]
+        ids += random.sample(part, len(part))
+    return ids[:CANDIDATES]
 
 
 def _taken(rows: Sequence[dict[str, Any]]) -> list[Taken]:

@@ -100,7 +100,7 @@ class Proposals:
         )
         made = admit(self._connection, request, again=token is not None)
         if made:
-            ring(self._connection.settings)
+            self._reordered()
         return made
 
     def claim(self, worker: str, *, study: str | None = None, lease_seconds: float = LEASE_SECONDS) -> Claim | None:
@@ -155,7 +155,7 @@ class Proposals:
             return [True] * len(several)
         answers = self._connection.write(partial(updates.settle, notices=several, limit=self._limit), alone=alone)
         if not all(isinstance(one, Report) for one in several):
-            ring(self._connection.settings)
+            self._reordered()
         return answers
 
     def heartbeat(self, id_: str, token: str, lease_seconds: float = LEASE_SECONDS) -> None:
@@ -212,6 +212,7 @@ class Proposals:
             UnknownNameError: There is no such proposal.
         """
         lookups.prioritise(self._connection, id_, float(priority))
+        self._claimer.forget()
 
     def cancel(self, id_: str, reason: str | None = None) -> bool:
         """Cancel a proposal that waits or runs, and return whether this call did; see `archive.queue.cancellation`.
@@ -232,7 +233,7 @@ class Proposals:
             UnknownNameError: There is no such proposal.
         """
         retried = cancellation.retry(self._connection, [id_])[0]
-        ring(self._connection.settings)
+        self._reordered()
         return retried
 
     def expire(self, study: str | None = None) -> int:
@@ -241,7 +242,11 @@ class Proposals:
         `claim` does the same; this method is for a study that no worker serves any more.
         """
         ids = self._connection.read(lambda tx: claims.expired(tx, study))
-        return self._connection.write(lambda tx: claims.expire(tx, ids, self._limit)) if ids else 0
+        if not ids:
+            return 0
+        expired = self._connection.write(lambda tx: claims.expire(tx, ids, self._limit))
+        self._claimer.forget()
+        return expired
 
     def list(self, study: str, states: Iterable[State] | None = None) -> builtins.list[Proposal]:
         """Return the proposals of a study by number, all or those in some states."""
@@ -275,6 +280,11 @@ class Proposals:
     def worker_heartbeat(self, worker: str) -> None:
         """Store that a worker is alive, whether or not it holds a proposal."""
         workers.beat(self._connection, worker)
+
+    def _reordered(self) -> None:
+        """Wake trainers, and claim nothing from an earlier look: other proposals may come first now."""
+        self._claimer.forget()
+        ring(self._connection.settings)
 
     def _settle(self, notice: Notice) -> bool:
         (answer,) = self.settle([notice])

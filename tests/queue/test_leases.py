@@ -8,7 +8,7 @@ import time
 import pytest
 
 from archive.errors import LeaseLostError, UnknownNameError, UsageError
-from archive.queue import claims
+from archive.queue import claimer, claims
 from archive.queue.proposals import Proposals
 from archive.store.architectures import Architectures
 from archive.store.records import State
@@ -73,14 +73,50 @@ def test_higher_priority_goes_first_however_many_work(archive):
 
 
 def test_workers_spread_over_the_head_of_the_queue(archive, monkeypatch):
-    heads = []
-    monkeypatch.setattr(random, "choice", lambda head: heads.append(list(head)) or head[0])
+    parts, reaches = [], []
+    monkeypatch.setattr(random, "sample", lambda part, count: parts.append(part) or part[:count])
     propose(archive, cells(60))
     for i in range(20):
+        parts.clear()
         archive.proposals.claim(f"w{i}", study="study", lease_seconds=LONG)
-    lengths = [len(head) for head in heads]
-    assert lengths[:4] == [1, 3, 5, 7]
-    assert max(lengths) == lengths[-1] == claims.HEAD
+        reaches.append(len(parts[0]) if parts else 1)
+    assert reaches == [1 + 2 * others for others in range(20)]
+
+
+@pytest.mark.every_server
+def test_a_worker_looks_once_for_several_claims(archive, connection, open_connection, monkeypatch):
+    propose(archive, cells(12))
+    looks = []
+    look = claims.look
+    monkeypatch.setattr(claims, "look", lambda *arguments, **options: looks.append(1) or look(*arguments, **options))
+    monkeypatch.setattr(claimer, "HEAD_SECONDS", LONG)
+    other = Proposals(open_connection(), archive.architectures)
+
+    def number(proposals, worker):
+        return proposals.claim(worker, study="study", lease_seconds=LONG).proposal.number
+
+    assert [number(archive.proposals, "w") for _ in range(4)] == [0, 1, 2, 3]
+    assert len(looks) == 1
+    # Of the proposals of that look, another worker has claimed some by now.
+    taken = {number(other, "v") for _ in range(3)}
+    assert number(archive.proposals, "w") == min(set(range(4, 12)) - taken)
+    assert len(looks) == 2  # the other worker's
+
+
+def test_a_changed_order_is_noticed_at_once_or_soon(archive, queue, open_connection, monkeypatch):
+    def claim():
+        return archive.proposals.claim("w", study="study", lease_seconds=LONG)
+
+    claim()
+    archive.proposals.prioritise(queue[7].id, 1.0)
+    first = claim()
+    assert first.id == queue[7].id
+    archive.proposals.release(first.id, first.token)
+    assert claim().id == queue[7].id
+    Proposals(open_connection(), archive.architectures).prioritise(queue[6].id, 1.0)
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + claimer.HEAD_SECONDS)
+    assert claim().id == queue[6].id
 
 
 @pytest.mark.every_server
