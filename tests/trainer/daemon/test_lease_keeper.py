@@ -60,6 +60,21 @@ def test_a_lost_lease_is_lost_until_it_is_dropped(archive, keep):
     assert keeper.lost == set()
 
 
+def test_one_look_is_for_the_trials_of_all_slots(archive, keep, monkeypatch):
+    monkeypatch.setattr(lease_keeper, "LOOK_SHARE", math.inf)
+    monkeypatch.setattr(lease_keeper, "JITTER", 0.0)
+    now = 0.0
+    monkeypatch.setattr(lease_keeper.time, "monotonic", lambda: now)
+    keeper, looks = keep(600.0, 5.0), []
+    monkeypatch.setattr(archive.proposals, "held", lambda keys: looks.append(sorted(keys)) or set(keys))
+    for now, name in ((0.0, "a"), (1.0, "b"), (4.0, "c")):  # noqa: B007
+        keeper.hold([(name, "token")])
+    for now in (4.9, 5.0, 8.9, 9.0, 9.9, 10.0):  # noqa: B007
+        keeper.step()
+    # The lease that was confirmed a second ago has a look of its own, and comes along afterwards.
+    assert looks == [[("a", "token"), ("b", "token")], [("a", "token"), ("b", "token"), ("c", "token")]]
+
+
 @pytest.mark.every_server
 def test_a_look_finds_a_cancellation_long_before_the_renewal(archive, keep, monkeypatch):
     monkeypatch.setattr(lease_keeper, "LOOK_SHARE", math.inf)

@@ -146,9 +146,11 @@ class LeaseKeeper:
     def _look(self, now: float) -> None:
         """Make leases due that seem lost, of those that nothing has confirmed for a while."""
         with self._guard:
-            doubtful = [key for key, moment in self._look_at.items() if moment <= now < self._due[key]]
-        if not doubtful:
-            return
+            if not any(self._is_doubtful(key, now, now) for key in self._due):
+                return
+            # One look for the trials of all slots: those that are soon due come along.
+            soon = now + self._look_seconds / 2
+            doubtful = [key for key in self._due if self._is_doubtful(key, now, soon)]
         held = self._archive.proposals.held(doubtful)
         self._answered()
         pause = max(self._look_seconds, (time.monotonic() - now) / LOOK_SHARE)
@@ -157,6 +159,10 @@ class LeaseKeeper:
                 if key in self._due:
                     self._look_at[key] = time.monotonic() + _varied(pause)
                     self._due[key] = self._due[key] if key in held else 0.0
+
+    def _is_doubtful(self, key: Key, now: float, until: float) -> bool:
+        """Return whether a lease that needs no renewal yet has to be looked at by some time."""
+        return self._look_at[key] <= until and now < self._due[key]
 
     def _process(self, answers: Iterable[tuple[Key, bool | ArchiveError]]) -> None:
         with self._guard:
