@@ -6,6 +6,7 @@ Coordinates are pixels of the view box. A mark has a title, which browsers show 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 
 import numpy as np
@@ -18,6 +19,23 @@ WIDTH, HEIGHT = 640, 330
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 10, 44
 ROOM = 190
 """Left margin of a chart with names of rows."""
+MARKS = 1200
+"""Most marks of a chart: beyond, a page is slow and marks cover each other."""
+
+
+@dataclass(frozen=True)
+class ReportPlot:
+    """One plot of a report.
+
+    Attributes:
+        heading: What it shows.
+        caption: How to read it.
+        chart: SVG; empty where there are no data.
+    """
+
+    heading: str
+    caption: str
+    chart: str
 
 
 class Chart:

@@ -15,6 +15,7 @@ import numpy as np
 from archive.agents.recommendation import Recommendation, of_study
 from archive.plots.data.curves import evenly, ranked
 from archive.plots.data.results import RecordedResults, read
+from archive.queries.hypervolume import ParetoSet, pareto_set
 from archive.queue.successive_halving import Rungs
 from archive.store.costs import METRICS
 from archive.store.properties import METRIC, proposal_id
@@ -53,8 +54,9 @@ class StudyReport:
         study: The study.
         counts: Proposals in each state.
         sources: Names of the studies that it started warm from.
-        results: Its results, with `COLUMNS`.
+        results: Its results, with `COLUMNS` and its further objectives.
         best: The best evaluations, the best first.
+        pareto: The Pareto set of a study with several objectives; None with one, or before the first result.
         recommended: The network with the best estimate of its noise-free value; None where results have no noise.
         shown: Positions of the results in the table, by number: all, or the best and others in even steps.
         environment: Name to values of what the results may depend on, the most frequent first, with their counts.
@@ -67,6 +69,7 @@ class StudyReport:
     sources: tuple[str, ...]
     results: RecordedResults
     best: tuple[Evaluation, ...]
+    pareto: ParetoSet | None
     recommended: Recommendation | None
     shown: tuple[int, ...]
     environment: Mapping[str, tuple[tuple[str, int], ...]]
@@ -86,7 +89,8 @@ def contents(archive: Archive, name: str, *, top: int, rows: int) -> StudyReport
     Raises:
         UnknownNameError: There is no study of this name.
     """
-    (results,) = read(archive, name, COLUMNS)
+    further = archive.studies.get(name).further
+    (results,) = read(archive, name, [*COLUMNS, *(METRIC + each.name for each in further)])
     ranking = ranked(results)
     best = tuple(archive.studies.evaluation(proposal_id(name, int(results.number[at]))) for at in ranking[:top])
     failures = archive.connection.read(lambda tx: tx.run(_REASONS, study=name).data())
@@ -98,6 +102,7 @@ def contents(archive: Archive, name: str, *, top: int, rows: int) -> StudyReport
         tuple(archive.studies.sources(name)),
         results,
         best,
+        pareto_set(archive.studies.snapshot(name)) if further else None,
         None if estimates is None else estimates.ranked[0],
         tuple(_shown(results, ranking.tolist(), rows)),
         environment(results),
@@ -152,8 +157,8 @@ def _search(study: Study, agent: str, sources: Sequence[str]) -> str:
         "protocol": named.base,
         "space": study.space,
         "recipe": None if named.recipe == "default" else named.recipe,
-        "objective": named.objective,
-        "direction": study.direction if named.objective else None,
+        "objective": None if study.further else named.objective,
+        "direction": study.direction if named.objective and not study.further else None,
         "rungs": None if rungs is None else ",".join(map(str, rungs.epochs[:-1])),
         "reduction": None if rungs is None else rungs.reduction,
         "warm-start": ",".join(sources) or None,
@@ -162,13 +167,19 @@ def _search(study: Study, agent: str, sources: Sequence[str]) -> str:
         "seed": study.seed,
     }
     given = [f"--{name} {shlex.quote(str(value))}" for name, value in options.items() if value is not None]
+    several = [f"--objective {shlex.quote(str(each))}" for each in study.objectives] if study.further else []
     limits = [f"--constraint {shlex.quote(str(each))}" for each in study.constraints]
-    return " ".join(["archive search", *given, *limits])
+    return " ".join(["archive search", *given, *several, *limits])
 
 
 def costs_on_record(results: RecordedResults) -> list[str]:
     """Return the names of the costs that a result has, of `COSTS`."""
     return [name for name in COSTS if any(value is not None for each in columns_of(name, results) for value in each)]
+
+
+def further_objectives(results: RecordedResults) -> list[str]:
+    """Return the names of the objectives beside the first that are none of `COSTS`."""
+    return [each.name for each in results.study.further if each.name not in COSTS]
 
 
 def columns_of(cost: str, results: RecordedResults) -> list[list[Any]]:

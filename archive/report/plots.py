@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,8 @@ from archive.plots.data import curves, gains, network_map, predictions, progress
 from archive.plots.data.curves import evenly
 from archive.plots.data.results import Floats, Integers, floats
 from archive.plots.figures.style import cost_unit, quantity, robust_limits, spans_orders
-from archive.report.charts import Chart
+from archive.report import fronts
+from archive.report.charts import MARKS, Chart, ReportPlot
 from archive.report.contents import StudyReport, columns_of, costs_on_record
 from archive.report.scales import AxisScale
 from archive.store.records import sign
@@ -22,35 +22,22 @@ from archive.store.records import sign
 if TYPE_CHECKING:
     from archive.api import Archive
 
-MARKS = 1200
-"""Most marks of a chart: beyond, a page is slow and marks cover each other."""
 OPERATIONS = 12
 """Most operations of the chart of gains."""
 SHADES = 10
 """Classes of colour for values, `q0` for the worst."""
 
 
-@dataclass(frozen=True)
-class ReportPlot:
-    """One plot of a report.
-
-    Attributes:
-        heading: What it shows.
-        caption: How to read it.
-        chart: SVG; empty where there are no data.
-    """
-
-    heading: str
-    caption: str
-    chart: str
-
-
 def plots(archive: Archive, report: StudyReport) -> Iterator[ReportPlot]:
     """Yield the plots of a report."""
+    # The plot of an objective has the Pareto set.
+    optimised = {each.name for each in report.study.further} if report.pareto else set()
+    costs = [cost for cost in costs_on_record(report.results) if cost not in optimised]
     makers: list[tuple[str, Callable[[], ReportPlot]]] = [
         ("Best so far", lambda: _progress(report, "evaluations")),
         ("Best so far by training time", lambda: _progress(report, "seconds")),
-        *((f"Value and {quantity(cost)}", partial(_cost, report, cost)) for cost in costs_on_record(report.results)),
+        *_of_objectives(report),
+        *((f"Value and {quantity(cost)}", partial(_cost, report, cost)) for cost in costs),
         ("Learning curves", lambda: _curves(archive, report)),
         ("Predicted and observed", lambda: _predictions(report)),
         ("Gains of operations", lambda: _gains(archive, report)),
@@ -62,6 +49,16 @@ def plots(archive: Archive, report: StudyReport) -> Iterator[ReportPlot]:
         except ArchiveError as error:
             # A study without a surrogate, curves or lineage has no such plot; the page says why.
             yield ReportPlot(heading, str(error), "")
+
+
+def _of_objectives(report: StudyReport) -> list[tuple[str, Callable[[], ReportPlot]]]:
+    """Return the plots of a study with several objectives: the Pareto set in two of them each, and its hypervolume."""
+    front = report.pareto
+    if front is None:
+        return []
+    pairs = [partial(fronts.pareto_set, report.results, front, at) for at in range(1, len(front.objectives))]
+    names = [f"Pareto set: {report.study.objective} and {each.name}" for each in front.objectives[1:]]
+    return [*zip(names, pairs, strict=True), ("Hypervolume", partial(fronts.hypervolume, front))]
 
 
 def _progress(report: StudyReport, against: progress.Against) -> ReportPlot:

@@ -17,15 +17,16 @@ from archive import report
 from archive.agents.base import Observation
 from archive.agents.recommendation import Recommendation
 from archive.cli.documents.exports import ReportFile
+from archive.queries.hypervolume import pareto_set
 from archive.report.charts import Chart
 from archive.report.contents import contents
 from archive.report.page.rendering import rendered
 from archive.report.plots import plots
 from archive.report.scales import AxisScale, round_step, short
-from archive.store.records import Result
+from archive.store.records import Objective, Result
 from tests.support.commands import shell
 from tests.support.json_documents import faults
-from tests.support.stores import Suggestion, cells, study
+from tests.support.stores import Suggestion, cells, study, suggest
 
 ODD = 'x</script><img src=x onerror=alert(1)>"\x1b'
 
@@ -114,6 +115,30 @@ def test_a_report_is_one_file_that_loads_nothing(filled):
     short_one = Page(report.html(filled, ODD, top=1, rows=10))
     numbers = [attrs["data-n"] for tag, attrs in short_one.tags if tag == "td" and "data-n" in attrs]
     assert str(best) in numbers and [tag for tag, _ in short_one.tags].count("tr") == 11
+
+
+def test_several_objectives_have_a_best_each_a_front_and_a_hypervolume(archive):
+    further = (Objective("loss", "minimise"), Objective("params", "minimise"))
+    archive.studies.create(study(objective="accuracy", further=further, config={"agent": "parego"}))
+    agent = archive.proposals.register_agent("parego", {}, "1")
+    rows = [(0.5, 3.0, 1.0), (0.6, 2.0, 2.0), (0.4, 1.0, 3.0), (0.3, 4.0, 4.0)]
+    outcomes = [
+        Result(value, {"accuracy": value, "loss": loss, "params": params}, epochs=1) for value, loss, params in rows
+    ]
+    archive.proposals.create("study", agent, suggest(cells(4)), outcomes=outcomes)
+    text = report.html(archive, "study")
+    page = Page(text)
+    facts = dict(zip(page.texts["dt"], page.texts["dd"], strict=False))
+    assert facts["objectives"] == "accuracy, maximise; loss, minimise; params, minimise"
+    assert (facts["best accuracy"], facts["best loss"], facts["best params"]) == ("0.6 (#1)", "1 (#2)", "1 (#0)")
+    volume = pareto_set(archive.studies.snapshot("study")).hypervolume
+    assert facts["hypervolume"] == f"{volume:.6g}, from 0.3, 4, 4" and facts["Pareto set"] == "3 of 4 results"
+    charts = [attrs["aria-label"] for tag, attrs in page.tags if tag == "svg" and attrs.get("class") == "chart"]
+    fronts = ["Pareto set of accuracy and loss", "Pareto set of accuracy and params", "hypervolume"]
+    assert charts[1:4] == fronts and "accuracy and parameters" not in charts
+    assert page.texts["th"][:4] == ["number", "accuracy", "loss", "epochs"]
+    command = "--objective accuracy:maximise --objective loss:minimise --objective params:minimise"
+    assert command in text and "--direction" not in text
 
 
 def test_what_a_study_lacks_is_said(archive, store_settings, tmp_path, monkeypatch):

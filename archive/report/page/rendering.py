@@ -17,9 +17,18 @@ from archive.agents.recommendation import Recommendation
 from archive.architecture import diagram
 from archive.errors import ArchiveError
 from archive.plots.figures.style import QUANTITIES, printable
-from archive.report.contents import MOST_VALUES, StudyReport, columns_of, costs_on_record, final_metrics
-from archive.report.plots import ReportPlot
+from archive.queries.hypervolume import ParetoSet
+from archive.report.charts import ReportPlot
+from archive.report.contents import (
+    MOST_VALUES,
+    StudyReport,
+    columns_of,
+    costs_on_record,
+    final_metrics,
+    further_objectives,
+)
 from archive.report.scales import short
+from archive.store.properties import METRIC
 from archive.store.records import Evaluation, State, sign
 
 
@@ -98,10 +107,13 @@ def _estimate(one: Recommendation, better: float) -> str:
 def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
     study, results = report.study, report.results
     agent = study.config.get("agent")
-    yield "objective", f"{study.objective}, {study.direction}"
+    named = "; ".join(f"{each.name}, {each.direction}" for each in study.objectives)
+    yield "objectives" if study.further else "objective", named
     if study.constraints:
         yield "constraints", ", ".join(map(str, study.constraints))
-    if report.best:
+    if report.pareto is not None:
+        yield from _front_facts(report.pareto)
+    elif report.best:
         yield "best value", f"{report.best[0].value:.6g} (#{report.best[0].number})"
     if report.recommended is not None:
         yield "recommended", _estimate(report.recommended, sign(study.direction))
@@ -119,6 +131,17 @@ def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
     if report.sources:
         yield "warm-started from", ", ".join(report.sources)
     yield "created", _time(study.created)
+
+
+def _front_facts(front: ParetoSet) -> Iterator[tuple[str, str]]:
+    """Yield the best value of each objective, which the Pareto set has, and the extent of the set."""
+    for at, objective in enumerate(front.objectives):
+        better = sign(objective.direction)
+        best = max(range(len(front.values)), key=lambda one: better * front.values[one][at])
+        yield f"best {objective.name}", f"{front.values[best][at]:.6g} (#{front.proposals[best].number})"
+    yield "Pareto set", f"{len(front.proposals):,} of {len(front.history):,} results"
+    reference = ", ".join(f"{each:.6g}" for each in front.reference)
+    yield "hypervolume", f"{front.hypervolume:.6g}, from {reference}"
 
 
 def _best(report: StudyReport, evaluation: Evaluation) -> BestNetwork:
@@ -147,7 +170,7 @@ def _columns(report: StudyReport) -> list[str]:
     columns = report.results.columns
     optional = [name for name in ("epochs", "seconds") if any(value is not None for value in columns[name])]
     predicted = ["predicted", "std"] if any(value is not None for value in columns["mean"]) else []
-    numbers = [*optional, *costs_on_record(report.results), *predicted]
+    numbers = [*further_objectives(report.results), *optional, *costs_on_record(report.results), *predicted]
     return ["number", report.study.objective, *numbers, "agent", "network", "note"]
 
 
@@ -160,6 +183,7 @@ def _rows(report: StudyReport, headings: Sequence[str]) -> Iterator[list[Cell]]:
         mean = None if column["mean"] is None else better * column["mean"]
         numbers: dict[str, Any] = {
             **{name: next((each[at] for each in found if each[at] is not None), None) for name, found in costs.items()},
+            **{name: column[METRIC + name] for name in further_objectives(results)},
             "epochs": column["epochs"],
             "seconds": column["seconds"],
             "predicted": mean,
