@@ -19,7 +19,18 @@ from starlette.staticfiles import StaticFiles
 
 from archive.dashboard import stream
 from archive.dashboard.access import Access, Gate
-from archive.dashboard.endpoints import ask, changes, comparison, maps, networks, pages, plots, studies, workers
+from archive.dashboard.endpoints import (
+    ask,
+    changes,
+    comparison,
+    maps,
+    networks,
+    objectives,
+    pages,
+    plots,
+    studies,
+    workers,
+)
 from archive.dashboard.news import News
 from archive.dashboard.templating import page
 from archive.dashboard.wire import json_response
@@ -98,7 +109,7 @@ def _routes(options: Options) -> list[BaseRoute]:
         Route("/events", stream.events),
         Mount("/static", StaticFiles(packages=[("archive.dashboard", "static")])),
     ]
-    for module in (pages, studies, plots, networks, comparison, maps, ask, workers):
+    for module in (pages, studies, objectives, plots, networks, comparison, maps, ask, workers):
         routes += module.ROUTES
     return [*routes, *changes.ROUTES] if options.write else routes
 

@@ -12,7 +12,7 @@ from archive import report
 from archive.api import Archive
 from archive.dashboard.application import Options
 from archive.dashboard.server import DashboardServer
-from archive.store.records import Result
+from archive.store.records import Objective, Result
 from tests.support import wait_until
 from tests.support.stores import Suggestion, cells, evaluate, propose, study
 
@@ -102,6 +102,22 @@ def test_the_token_is_asked_for_and_leads_to_what_was_wanted(visit, archive):
     page.locator("tbody tr").first.focus()
     page.keyboard.press("Enter")
     page.get_by_role("heading", name=EVIL).wait_for()
+
+
+def test_several_objectives_are_shown_and_grow(visit, archive):
+    def tell(value, loss):
+        claim = archive.proposals.claim("trainer", study="study")
+        archive.proposals.complete(claim.id, claim.token, Result(value, {"accuracy": value, "loss": loss}))
+
+    propose(archive, cells(4), objective="accuracy", further=(Objective("loss", "minimise"),))
+    for value, loss in ((0.5, 3.0), (0.25, 4.0)):
+        tell(value, loss)
+    page = visit("/study?study=study")
+    page.locator("#hypervolume", has_text="0.25").wait_for()
+    page.get_by_text("loss (minimise)").first.wait_for()
+    page.get_by_role("img", name="Results in two objectives, with the Pareto set").wait_for()
+    tell(0.25, 2.0)
+    page.get_by_text("2 of 3 results are in the Pareto set").wait_for()
 
 
 def test_a_study_grows_while_its_page_is_open(visit, archive):

@@ -7,12 +7,13 @@ from collections import OrderedDict
 import numpy as np
 import pytest
 
+from archive.constraints import Constraint
 from archive.dashboard import jobs
 from archive.dashboard.endpoints import maps
 from archive.dashboard.wire import dumps
 from archive.errors import UsageError
 from archive.plots.data import network_map
-from archive.store.records import Result, State
+from archive.store.records import Objective, Result, State
 from tests.support import wait_until
 from tests.support.stores import Suggestion, cells, evaluate, propose, study, suggest
 
@@ -45,6 +46,32 @@ def test_points_are_the_results_of_the_study(archive, client):
     assert head["about"]["best"]["number"] == 1
     assert head["about"]["counts"] == {"complete": 3, "running": 1}
     assert [each["number"] for each in head["running"]] == [3]
+
+
+def test_several_objectives_have_a_best_each_and_a_pareto_set(archive, client):
+    further = (Objective("loss", "minimise"),)
+    networks = cells(5)
+    archive.studies.create(study(objective="accuracy", further=further, constraints=(Constraint("size", "<=", 9.0),)))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    rows = [(0.5, 3.0, 1.0), (0.6, 3.0, 1.0), (0.4, 1.0, 1.0), (0.9, 0.5, 10.0), (0.3, None, 1.0)]
+    outcomes = [
+        Result(value, {"accuracy": value, "size": size, **({} if loss is None else {"loss": loss})})
+        for value, loss, size in rows
+    ]
+    archive.proposals.create("study", agent, suggest(networks), outcomes=outcomes)
+    found = client.get("/api/study/objectives?study=study").json()
+    best = [(each["name"], each["direction"], each["best"]["number"]) for each in found["objectives"]]
+    assert best == [("accuracy", "maximise", 1), ("loss", "minimise", 2)]
+    assert [(each["number"], each["values"]) for each in found["front"]] == [(1, [0.6, 3.0]), (2, [0.4, 1.0])]
+    # The fourth misses the constraint, the fifth lacks an objective.
+    assert [each["number"] for each in found["others"]] == [0]
+    assert (found["results"], found["left_out"], found["reference"]) == (3, 1, [0.4, 3.0])
+    assert found["history"] == [[0, 0.0], [2, 0.0]] and found["hypervolume"] == 0.0
+    assert client.get("/api/study/objectives?study=other").status_code == 404
+    evaluate(archive, [0.5], "one")
+    assert client.get("/api/study/objectives?study=one").json() == {
+        "objectives": [{"name": "accuracy", "direction": "maximise"}]
+    }
 
 
 def test_the_table_is_sorted_and_filtered_by_the_server(archive, client):

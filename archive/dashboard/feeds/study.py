@@ -265,6 +265,7 @@ class StudyFeed(Feed):
             "space": study.space,
             "objective": study.objective,
             "direction": study.direction,
+            "objectives": [{"name": each.name, "direction": each.direction} for each in study.objectives],
             "budget": study.budget,
             "seed": study.seed,
             "agent": agent if isinstance(agent, str) else None,

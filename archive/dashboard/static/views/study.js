@@ -13,6 +13,7 @@ import { Table } from "../parts/table.js";
 import { later, throttled } from "../parts/timing.js";
 import { gainsCard, refreshGains } from "../study/gains.js";
 import { lineageCard, loadLineage } from "../study/lineage.js";
+import { growthCard, objectivesCard, paretoCard, refreshObjectives } from "../study/objectives.js";
 import { parallelCard, refreshParallel } from "../study/parallel.js";
 import { frontCard, predictedCard, progressCard, showScatters } from "../study/scatters.js";
 import { name, openNumber, sign, signed, study } from "../study/state.js";
@@ -61,7 +62,8 @@ function showFacts() {
     fact("evaluated", [el("span", { id: "done" }, String(done)), ` of ${about.budget} `, el("progress", { value: Math.min(1, done / (about.budget || 1)), max: 1 })]),
     fact("proposals", Object.entries(about.counts).map(([state, count]) => [badge(state), ` ${count}  `]).flat()),
     fact("agent", about.agent ?? "–"), fact("task", about.task), fact("protocol", about.protocol), fact("space", about.space),
-    fact("direction", about.direction), about.constraints.length > 0 && fact("constraints", about.constraints.join(", ")),
+    fact(about.objectives.length > 1 ? "objectives" : "direction", about.objectives.length > 1
+      ? about.objectives.map((/** @type {any} */ each) => `${each.name} (${each.direction})`).join(", ") : about.direction), about.constraints.length > 0 && fact("constraints", about.constraints.join(", ")),
     fact("created", moment(about.created)));
 }
 
@@ -168,6 +170,7 @@ async function start() {
   refreshTable();
   refreshCurves();
   refreshLineage();
+  refreshObjectives();
   stop();
   stop = follow({ [`study:${name}`]: study.points.version, workers: "" }, take);
   if (address.get("proposal")) openNumber(Number(address.get("proposal")));
@@ -190,6 +193,8 @@ function build() {
   showTableTools();
   fill(view,
     el("section.card", {}, el("h1", {}, name), facts, noteOf({ study: name }, about.note, about.tags), actions),
+    objectivesCard,
+    el("div.cards", {}, paretoCard, growthCard),
     el("div.cards", {}, progressCard, frontCard, curvesCard, predictedCard),
     el("div.cards", {}, runningCard, lineageCard),
     timelineCard, parallelCard, gainsCard,
@@ -211,7 +216,7 @@ function take(news) {
     showScatters();
     refreshTable();
     refreshCurves();
-    for (const refresh of [refreshTimeline, refreshParallel, refreshGains]) refresh();
+    for (const refresh of [refreshObjectives, refreshTimeline, refreshParallel, refreshGains]) refresh();
   }
   showFacts();
   if (own.running) {
