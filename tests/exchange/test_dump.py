@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from archive.api import connect
+from archive.api import Archive, connect
 from archive.database.user_query import run_query
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.exchange import export_queries
@@ -239,7 +239,8 @@ def test_diverged_copies_of_a_study_are_refused(archive, connection, tmp_path):
     for value in (0.25, 0.5):
         wipe(connection)
         load(connection, tmp_path / "common")
-        claim = archive.proposals.claim("worker", study="one")
+        # Another process, which knows nothing of the queue before.
+        claim = Archive(connection).proposals.claim("worker", study="one")
         archive.proposals.complete(claim.id, claim.token, Result(value))
         found.append(dumped(archive, tmp_path / str(value)))
     with pytest.raises(StudyConflictError, match=r"value 0\.5 in the archive, 0\.25 in the file: .*--rename one=NEW"):
@@ -255,7 +256,7 @@ def test_the_error_about_diverged_copies_names_the_way_out(archive, connection, 
         (tmp_path / name).write_bytes(common)
         load(connection, tmp_path / name)
         propose(archive, [cells(at + 1)[at]])
-        claim = archive.proposals.claim("worker", study="study")
+        claim = Archive(connection).proposals.claim("worker", study="study")
         archive.proposals.complete(claim.id, claim.token, Result(0.75))
         dumped(archive, tmp_path / name)
     message = r"study#00002 has the architecture .*copies of the study 'study' diverged; .*--rename study=NEW"

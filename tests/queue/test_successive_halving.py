@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from archive.api import Archive
 from archive.database.user_query import run_query
 from archive.errors import LeaseLostError
 from archive.exchange import dump, load
@@ -228,7 +229,8 @@ def test_a_dump_amid_the_rungs_goes_on_elsewhere(archive, race, connection, tmp_
     assert standing(archive) == [before[0], (State.WAITING, 1), *before[2:]]
     assert count(connection, STRAYS) == 0
     assert values(archive) == [0.5, 0.9, 0.7]
-    held = claim(archive)
+    # Another process, which knows nothing of the queue before.
+    held = claim(Archive(connection))
     assert (held.proposal.number, held.proposal.rung) == (1, 1)
     ends(archive, held, 0.92)
     assert standing(archive)[1] == (State.PRUNED, 1)

@@ -24,7 +24,7 @@ from tests.support.listed import Listed, small_table
 class Units(Surrogate):
     """A surrogate that predicts the number of units, with certainty for observed and fantasised networks."""
 
-    def fit(self, architectures, scores, rng):
+    def fit(self, architectures, scores, rng, variances=None):
         return Seen(tuple(one.key for one in architectures))
 
 

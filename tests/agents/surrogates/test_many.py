@@ -45,7 +45,7 @@ class Stub(Surrogate):
     def __init__(self, factor):
         self.factor, self.fits = factor, []
 
-    def fit(self, architectures, scores, rng):
+    def fit(self, architectures, scores, rng, variances=None):
         self.fits.append(([one.key for one in architectures], np.array(scores), rng))
         return StubFitted(self.factor)
 
