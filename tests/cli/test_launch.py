@@ -8,7 +8,7 @@ import pytest
 
 from archive.cli.search.interruption import InterruptedBySignal
 from archive.errors import LaunchError
-from archive.launchers import queue_length
+from archive.launchers import queue_length, records, registry
 from archive.launchers.local import LocalLauncher
 from tests.support.clusters.launchers import stand_in, until
 from tests.support.commands import shell
@@ -80,7 +80,7 @@ def test_a_dry_run_prints_the_script_and_starts_nothing(user, store_settings, tm
     assert json.loads(user.types("launch", "list", "--json").stdout)["fleets"] == []
 
 
-def test_a_fleet_that_cannot_be_stopped_keeps_no_other_one(user, monkeypatch):
+def test_a_fleet_that_cannot_be_stopped_keeps_no_other_one(user, store_settings, monkeypatch):
     for name in ("broken", "other"):
         user.types("launch", "local", "--trainers", "1", "--name", name)
     whole = LocalLauncher.running
@@ -97,6 +97,8 @@ def test_a_fleet_that_cannot_be_stopped_keeps_no_other_one(user, monkeypatch):
         "error: the fleet broken is not stopped: its engine is gone; --forget removes it from the list"
     )
     assert [each["fleet"] for each in json.loads(user.types("launch", "list", "--json").stdout)["fleets"]] == ["broken"]
+    launcher, broken = registry.create("local", {}, store_settings), records.get(store_settings, "broken")
+    launcher.stop(broken, [trainer.id for trainer in whole(launcher, broken)])
     told = user.types("launch", "stop", "broken", "--forget").stderr
     assert told.strip() == "the fleet broken is forgotten: its engine is gone"
     assert json.loads(user.types("launch", "list", "--json").stdout)["fleets"] == []
