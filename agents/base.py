@@ -128,8 +128,8 @@ class History:
     @cached_property
     def known(self) -> Mapping[str, Architecture]:
         """Every architecture of the history by `functional_key`; proposed again only as a `Suggestion.repeat`."""
-        proposed = [each.architecture for each in (*self.observations, *self.pending)]
-        architectures = (*proposed, *self.failed)
+        evaluated = (seen.architecture for seen in self.observations)
+        architectures = (*evaluated, *(pending.architecture for pending in self.pending), *self.failed)
         return {architecture.functional_key: architecture for architecture in architectures}
 
     def with_pending(self, suggestions: Sequence[Suggestion]) -> History:
