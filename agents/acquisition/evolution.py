@@ -97,7 +97,7 @@ def evolve(
         logarithmic: Whether `rank` returns the logarithm of g.
 
     Returns:
-        All candidates, the start included, best first. There are fewer children where mutations find no more new
+        All candidates, the start included, best first. There are fewer children where mutations find fewer new
         networks.
     """
     first = distinct_candidates([Candidate(architecture) for architecture in start], set())

@@ -2,7 +2,7 @@
 
 | symbol  | meaning                                                                                    | shape  |
 |---------|--------------------------------------------------------------------------------------------|--------|
-| x       | scores at the lower rung: of all n networks there, and of the p that went on               | (n,)   |
+| x       | scores at the lower rung: of all n networks there, and of the p promoted ones              | (n,)   |
 | y       | scores of these p at the upper rung                                                        | (p,)   |
 | c, s    | mean and standard deviation of all n scores x, the unit of z                               | scalar |
 | z, w    | (x - c) / s of a network; (y - c) / s                                                      | scalar |
@@ -13,15 +13,15 @@
     w = a + b z + noise,    noise ~ N(0, sigma2),    b >= 0
     a ~ N(0, sigma2 / INTERCEPT),  b ~ N(SLOPE, sigma2 / PRECISION),  sigma2 ~ inverse gamma(SHAPE, SHAPE SPREAD)
 
-Only the best networks of a rung go on. The choice depends on x alone, on which the regression is conditioned, so it
-does not bias a and b; a gain y - x, averaged over the chosen, is biased, as the chosen were lucky at the lower rung or
-have less left to gain. (Rubin, Inference and missing data, 1976: missingness that depends on observed values is
+Only the best networks of a rung are promoted. The choice depends on x alone, on which the regression is conditioned, so
+it does not bias a and b; a gain y - x, averaged over the chosen, is biased, as the chosen were lucky at the lower rung
+or have less left to gain. (Rubin, Inference and missing data, 1976: missingness that depends on observed values is
 ignorable. With a chain of rungs the pattern is monotone, and the likelihood factors into one regression a step: Little
 and Rubin, Statistical analysis with missing data, 2002, section 7.4.)
 
 The posterior is the conjugate one (normal inverse gamma), its prediction a Student t of which mean and variance are
-returned. Networks that never go on are below the ones that the line is fitted to, where its slope may differ: the
-standard deviation TURN t s is added there. The constants were chosen on NAS-Bench-101 and NAS-Bench-201
+returned. Networks that are never promoted are below the ones that the line is fitted to, where its slope may differ:
+the standard deviation TURN t s is added there. The constants were chosen on NAS-Bench-101 and NAS-Bench-201
 (`docs/benchmarks.md`).
 """
 
@@ -45,7 +45,7 @@ SHAPE, SPREAD = 1.5, 0.1
 """Shape of the prior of the noise variance, and its scale in squared standard deviations of the lower rung."""
 
 TURN = 0.3
-"""Standard deviation of the change of the slope below the networks that went on."""
+"""Standard deviation of the change of the slope below the promoted networks."""
 
 
 class Prediction(NamedTuple):
@@ -66,7 +66,7 @@ class RungRegression:
         intercept: a.
         covariance: (2, 2) float64: posterior covariance of (a, b) in units of sigma2.
         noise: E[sigma2].
-        lowest: The lowest z of the networks that went on.
+        lowest: The lowest z of the promoted networks.
     """
 
     centre: float

@@ -8,9 +8,9 @@
 
 In a study with rungs (`archive.queue.successive_halving`), agents learn from every network, on the scale of the whole
 training. A network trained to the end has its score. The score of a network that paused at a rung is predicted from its
-score there by the regression to the next rung, and so on up to the end (`archive.agents.rungs.regression`). The
-variance of the prediction is told to surrogates, which weight the score by it. Promotion does not bias a regression,
-whereas the gain of the promoted networks, who are the best of a rung, is not that of the others.
+score there by the regression to the next rung, and so on up to the end (`archive.agents.rungs.regression`). Surrogates
+learn the variance of the prediction, too, and weight the score by it. Promotion does not bias a regression. It biases a
+mean gain: the promoted networks are the best of a rung, and the others may gain more.
 
 The projection is never below the score at the rung, as the best score of a training only grows with its length, and
 never above the best score measured at any later rung, so that the incumbent's score is a measured one. A rung that no
