@@ -108,6 +108,8 @@ def stop(ctx: click.Context, names: tuple[str, ...], everything: bool, forget: b
         raise UsageError("name the fleets to stop (archive launch list), or give --all")
     settings = known.load(**settings_of(ctx))
     fleets = records.saved(settings) if everything else [records.get(settings, name) for name in dict.fromkeys(names)]
+    if not fleets:
+        print_message("there are no fleets")
     stopped, left = 0, []
     for fleet in fleets:
         try:

@@ -56,6 +56,7 @@ def test_mistakes_show_before_anything_starts(user, store_settings, tmp_path, mo
     assert "must be a duration such as 90s" in said("slurm", "--time", "soon")
     assert said("local", "--study", "nope") == "error: unknown study 'nope': the archive has none yet"
     assert said("stop") == "error: name the fleets to stop (archive launch list), or give --all"
+    assert user.types("launch", "stop", "--all").stderr == "there are no fleets\n"
     # Other machines, as far as this one knows: Slurm's commands are not here.
     monkeypatch.setitem(user.environment, "PATH", str(tmp_path))
     refused = said("slurm")
