@@ -97,10 +97,11 @@ OPTIONAL MATCH (s)-[:PROPOSED]->(p:Proposal)
 RETURN count(p) AS total, coalesce(max(p.number) + 1, 0) AS next
 """
 
+# In a list, because ArcadeDB, which ignores the hint, would read all proposals of the study.
 FAILED = """
 MATCH (p:Proposal {state: 'FAILED'})
 USING INDEX SEEK p:Proposal(state)
-WHERE p.study = $study
+WHERE p.study IN [$study]
 RETURN count(p) AS failed
 """
 

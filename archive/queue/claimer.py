@@ -40,6 +40,8 @@ SEARCH_SECONDS = 1.0
 SEARCH_SECONDS_A_WORKER = 0.25
 FEW_WORKERS = 3
 """Number of other workers beside which every look searches."""
+UNMARKED_SECONDS = 10.0
+"""Minimum interval between two looks for proposals that another program has put back without marking them open."""
 HEAD_SECONDS = 0.5
 """Time for which a caller claims from the rest of a head, one proposal after the other, without a look."""
 
@@ -74,6 +76,7 @@ class Claimer:
         self._connection, self._architectures = connection, architectures
         self._studies: dict[str, Study] = {}
         self._searches: dict[Caller, tuple[float, int]] = {}  # time of the last search, and other workers at that time
+        self._unmarked: dict[Caller, float] = {}  # time of the last look for unmarked proposals
         self._heads: dict[Caller, _Head] = {}
 
     def claim(self, request: ClaimRequest) -> list[Claim]:
@@ -119,9 +122,14 @@ class Claimer:
         return queue
 
     def _read(self, request: ClaimRequest, others: int, search: bool) -> QueueView:
-        look = partial(claims.look, request=request, others=others, search=search)
+        caller, now = _caller(request), time.monotonic()
+        unmarked = search and now - self._unmarked.get(caller, -math.inf) >= UNMARKED_SECONDS
+        look = partial(claims.look, request=request, others=others, search=search, unmarked=unmarked)
         # A search has several statements.
-        return self._connection.read(look, single=not search)
+        queue = self._connection.read(look, single=not search)
+        if unmarked and not queue:
+            self._unmarked[caller] = now
+        return queue
 
     def _take(self, request: ClaimRequest, head: _Head, collisions: int) -> list[Taken]:
         runs, ids = count(), list[str]()

@@ -1,14 +1,20 @@
-"""Plans of Neo4j: statements of a trial seek in indexes, also when they were planned in a new archive.
+"""Plans of the servers: statements of a trial seek in the index that they name.
+
+On Neo4j also when they were planned in a new archive. ArcadeDB ignores the name: there the form of a condition decides.
 
 `archive.store.schema` has the reason for the hints.
 """
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from archive.dashboard.feeds import study
 from archive.database import statements
 from archive.exchange import statements as load_statements
+from archive.plots.data import curves
 from archive.queue import admission, claims, completion, depth, leases, lookups, successive_halving, updates, workers
 from archive.store import (
     architectures,
@@ -40,7 +46,8 @@ STATEMENTS = {
     "waiting proposals of a study": claims.OF_STUDY + claims.WAITING,
     "depth of the queue": depth.OPEN,
     "a claim": claims.TAKE,
-    "proposals of a repeated claim": claims.HELD,
+    "proposals of a repeated claim": claims.OF_ANY + claims.HELD,
+    "proposals of a repeated claim in a study": claims.OF_STUDY + claims.HELD,
     "recorded evaluations": completion.RECORDED,
     "costs": costs.SET,
     "delete weights": retention.FORGET,
@@ -70,17 +77,31 @@ STATEMENTS = {
     "paused trainings": successive_halving.PAUSED,
     "promoted proposals": successive_halving.PROMOTED,
     "a worker": workers.BEAT,
+    "trainings on the page": study.RUNNING,
+    "curves of trainings": curves._IN_TRAINING,
     **{f"load: {name.lower()}": getattr(load_statements, name) for name in LOADED},
 }
 
 
 def test_every_step_of_a_trial_begins_with_a_seek(archive):
     if archive.connection.dialect != "neo4j":
-        pytest.skip("the embedded server plans anew, and explains nothing")
+        pytest.skip("ArcadeDB's plans have another form")
     propose(archive, cells(40))
     plans = {name: operators(explained(archive, statement)) for name, statement in STATEMENTS.items()}
     assert {name: found for name, found in plans.items() if any("Scan" in one for one in found)} == {}
     assert [name for name, found in plans.items() if not any(one.startswith(("Node", "Merge")) for one in found)] == []
+
+
+def test_the_embedded_server_seeks_in_the_index_that_a_statement_names(archive):
+    if archive.connection.dialect == "neo4j":
+        pytest.skip("Neo4j follows the names")
+    propose(archive, cells(40))
+    others = {}
+    for name, statement in STATEMENTS.items():
+        sought = set(re.findall(r"index=proposal_(\w+)", str(explained(archive, statement)["args"])))
+        if other := sought - set(re.findall(r"SEEK \w+:Proposal\((\w+)\)", statement)):
+            others[name] = other
+    assert others == {}
 
 
 def explained(archive, statement):

@@ -94,10 +94,11 @@ OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 RETURN {_COLLECTED} AS rows
 """
 
+# In a list, because ArcadeDB would seek by state, through the entries of all studies (`archive.queue.claims`).
 RUNNING = """
 MATCH (p:Proposal {open: $study})
 USING INDEX SEEK p:Proposal(open)
-WHERE p.state = 'RUNNING'
+WHERE p.state IN ['RUNNING']
 RETURN p.number AS number, p.architecture AS architecture, p.agent AS agent, p.worker AS worker,
        p.started AS started, p.attempts AS attempts, p.mean AS mean, p.std AS std,
        [name IN keys(p) WHERE name STARTS WITH 'curve_' | [name, p[name]]] AS curve

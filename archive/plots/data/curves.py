@@ -32,10 +32,11 @@ USING INDEX SEEK e:Evaluation(id)
 RETURN id, [name IN keys(e) WHERE name STARTS WITH 'curve_' | [name, e[name]]] AS curve
 """
 
+# In a list, because ArcadeDB would seek by state, through the entries of all studies (`archive.queue.claims`).
 _IN_TRAINING = """
 MATCH (p:Proposal {open: $study})
 USING INDEX SEEK p:Proposal(open)
-WHERE p.state = 'RUNNING' AND p.curve_epoch IS NOT NULL
+WHERE p.state IN ['RUNNING'] AND p.curve_epoch IS NOT NULL
 RETURN p.id AS id, p.number AS number,
        [name IN keys(p) WHERE name STARTS WITH 'curve_' | [name, p[name]]] AS curve
 ORDER BY number LIMIT $limit
