@@ -18,7 +18,7 @@ from tests.support.clusters.slurm import cluster
 from tests.support.commands import shell
 from tests.support.stores import suggest
 
-LONG = 240.0
+LONG = 480.0
 """Limit of a wait, in seconds: nodes share the processors with everything else on this machine."""
 
 OUTCOMES = """

@@ -7,11 +7,13 @@ its file systems; jobs are as real as elsewhere. Authentication is off, so it mu
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import getpass
 import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -184,8 +186,17 @@ def cluster(folder: Path, **options: int) -> Iterator[SlurmCluster]:
     if missing := [name for name in COMMANDS if shutil.which(name) is None]:
         pytest.skip(f"Slurm is not installed: {missing[0]} (apt-get install slurm-wlm)")
     running = SlurmCluster(folder, **options)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.stop()
+    with _alone():
+        try:
+            running.start()
+            yield running
+        finally:
+            running.stop()
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Wait until no other process of the tests runs a cluster: their trainers would starve each other."""
+    with (Path(tempfile.gettempdir()) / f"archive-tests-slurm-{os.getuid()}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
