@@ -41,8 +41,8 @@ WHERE ($study IS NULL OR p.study = $study)
 """
 
 # ArcadeDB's index keeps entries of proposals that have left a state, and skips them in each search: with a hundred
-# thousand proposals this took 5 ms a search. A study has fewer open proposals. The state is in a list, because ArcadeDB,
-# which ignores the hint, would seek by state.
+# thousand proposals this took 5 ms a search. A study has fewer open proposals. The state is in a list because ArcadeDB
+# ignores the hint, and would seek by state.
 OF_STUDY = """
 MATCH (p:Proposal {open: $study})
 USING INDEX SEEK p:Proposal(open)
