@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -14,18 +13,13 @@ from archive.dashboard.application import Options
 from archive.dashboard.server import DashboardServer
 from archive.store.records import Objective, Result
 from tests.support import wait_until
+from tests.support.chromium import chromium, needs_chromium
 from tests.support.stores import Suggestion, cells, evaluate, propose, study
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-
-CHROMIUM = next((path for path in ("/usr/lib/chromium/chromium", "/usr/bin/chromium") if Path(path).exists()), None)
 EVIL = "<img src=x onerror=document.title=1>"
 TOKEN = "a token of sixteen"
 
-pytestmark = [
-    pytest.mark.lasts(20),
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium"),
-]
+pytestmark = [pytest.mark.lasts(20), needs_chromium]
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +36,8 @@ def server(migrated_connection):
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as started:
-        options = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=options)
+    with chromium() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture
