@@ -46,6 +46,7 @@ CHEAP = {
     "bananas": {"members": 2, "width": 8},
     "gp-optuna": {"startup": 50},
     "nasbot": {"samples": 2},
+    "random-forest": {"trees": 3},
     "portfolio": {"members": ["subtrees"], "candidates": "mutations"},
     "treebo": {"climbs": 1},
 }

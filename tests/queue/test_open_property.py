@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from archive.queue import claimer
 from archive.queue.proposals import Proposals
 from archive.queue.updates import Completion, Report
 from archive.store.architectures import Architectures
@@ -47,7 +48,8 @@ def test_only_open_proposals_have_the_property(archive, connection):
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_a_proposal_that_another_program_puts_back_is_found(archive, whole):
+def test_a_proposal_that_another_program_puts_back_is_found(archive, whole, monkeypatch):
+    monkeypatch.setattr(claimer, "UNMARKED_SECONDS", 1.0)
     propose(archive, cells(2))
     first, second = archive.proposals.claim_many("w", 2, study="study", lease_seconds=LONG)
     archive.proposals.settle([Completion(one.id, one.token, Result(0.5)) for one in (first, second)])
