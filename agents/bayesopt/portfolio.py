@@ -65,7 +65,7 @@ from archive.agents.surrogates.many.prefix import Prefixes
 from archive.agents.surrogates.many.surrogate import ManyEvaluations
 from archive.agents.surrogates.outcome_transforms import LogRegret, OutcomeTransform
 from archive.agents.surrogates.stacking import StackedGP
-from archive.agents.transfer.coordinator import Transfer
+from archive.agents.transfer.coordinator import Transfer, rule
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.spaces.base import Space
@@ -101,6 +101,8 @@ class Portfolio(Agent):
             posterior mean instead of the acquisition; its recorded `acquisition` is None. 0 disables this. Not used for
             several objectives.
         proxies: Whether zero-cost proxies are used where some of the task are known.
+        sources: When warm-start sources of other tasks take part (`archive.agents.transfer.coordinator`): `evidence`,
+            while they predict the study's own evaluations; `trusted`, from the first proposal on.
 
     Raises:
         UnknownNameError: A name is not known.
@@ -131,6 +133,7 @@ class Portfolio(Agent):
         batch_rule: str = "believer",
         patience: int = 8,
         proxies: bool = True,
+        sources: str = "evidence",
     ) -> None:
         """Look the names up, and build the models."""
         super().__init__(space)
@@ -149,7 +152,7 @@ class Portfolio(Agent):
         # A design needs distances of hundreds of networks that are never evaluated: those of `structure` are cheap.
         self._design_model = member_model("structure", space, listing)
         self._ranking = ranking(acquisition, kappa, batch_rule)
-        self._transfer = Transfer(space, dict(zip(names, self._models, strict=True)), listing)
+        self._transfer = Transfer(space, dict(zip(names, self._models, strict=True)), listing, rule(sources))
         self._knowledge = ProxyKnowledge(space, self._transfer, self._design_model) if proxies else None
         self._source = source
         self._prefixes, self._numbers = Prefixes(), SparseFeatures(encoding(space, "default"))
@@ -171,7 +174,8 @@ class Portfolio(Agent):
         suggestions = [*suggestions, *self._design(pending, min(max(missing, 0), n - len(suggestions)), rng)]
         for policy in (self._exploit, self._explore):
             suggestions += policy(history.with_pending(suggestions), n - len(suggestions), rng)
-        return suggestions
+        doubted = self._transfer.doubted(history)
+        return [replace(one, coupling={**doubted, **one.coupling}) for one in suggestions] if doubted else suggestions
 
     def _exploit(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """Return the suggestions among the next `n` that maximise the posterior mean; see `patience`."""

@@ -6,7 +6,7 @@
 Stacking on the study's own evaluations sets the weights: by the leave-one-out predictive density of the agent's own
 model and of the coregionalised ones. The weight of an unrelated source decays after a few evaluations.
 
-| evaluation | proposals                                                                           |
+| evaluation | proposals with trusted sources                                                      |
 |------------|-------------------------------------------------------------------------------------|
 | 1 to 3     | the networks of highest expected score under each group, in turns                   |
 | 4 and 5    | the agent's own initial design, so that source predictions are also tested where    |
@@ -14,6 +14,10 @@ model and of the coregionalised ones. The weight of an unrelated source decays a
 | from 6 on  | the maximisers of the acquisition under the stacked model                           |
 | from 13 on | the same, without sources of other spaces: they show where to begin, but what their |
 |            | cells and the study's do not have in common decides among the best                  |
+
+With the rule `evidence`, a source takes part only while there is evidence that it predicts the study's evaluations
+(`archive.agents.transfer.evidence`). The initial design is the agent's own, and ends with the first evidence. Without
+evidence, each proposal is the one without sources.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from threading import Lock
-from typing import final
+from typing import Literal, cast, final, get_args
 
 import numpy as np
 
@@ -38,9 +42,11 @@ from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.stacking import Member, StackedGP
 from archive.agents.surrogates.transformed import OutcomeTransformed, SourceResidual
 from archive.agents.transfer.cell_vocabulary import comparable
+from archive.agents.transfer.evidence import FIRST, Evidence
 from archive.agents.transfer.source_model import SourceGP, SourceGroup, grouped, learn
 from archive.agents.transfer.source_tasks import too_little
 from archive.architecture.graph import Architecture
+from archive.errors import UnknownNameError
 from archive.spaces.base import Space
 
 TOP = 3
@@ -63,6 +69,9 @@ takes up to 200 MB and some seconds."""
 
 SourceModels = tuple[SourceGP, ...]
 
+Rule = Literal["evidence", "trusted"]
+"""When sources take part: while there is evidence for them, or from the first proposal on."""
+
 
 @final
 class Transfer:
@@ -72,16 +81,21 @@ class Transfer:
         space: The space that the agents search.
         models: Models that the agent already has, by name, so that their caches of the space are shared.
         listing: The networks of the space, where the agent already lists them.
+        rule: When sources take part.
     """
 
     def __init__(
-        self, space: Space, models: Mapping[str, MemberModel] | None = None, listing: Listing | None = None
+        self,
+        space: Space,
+        models: Mapping[str, MemberModel] | None = None,
+        listing: Listing | None = None,
+        rule: Rule = "trusted",
     ) -> None:
         """Start with an empty cache."""
-        self.space = space
+        self.space, self.rule = space, rule
         self._own_models, self._listing = models or {}, listing
         self._cache: OrderedDict[tuple[object, ...], SourceModels] = OrderedDict()
-        self._lock = Lock()
+        self._lock, self._evidence = Lock(), Evidence()
 
     def first(
         self, history: History, generator: CandidateGenerator, n: int, rng: np.random.Generator
@@ -96,8 +110,10 @@ class Transfer:
 
         Returns:
             At most `n` networks of highest expected score under the source models; and how many evaluations precede the
-            first proposal of the surrogate, None where no source is usable.
+            first proposal of the surrogate, None where no source takes part.
         """
+        if self.rule == "evidence":
+            return [], FIRST if self._active(history) else None
         usable, groups = self._usable(history), self._active(history)
         if not usable or (not groups and len(history.usable) < OTHER_SPACES):
             return [], None
@@ -123,6 +139,14 @@ class Transfer:
         transform = own[0].transform
         return StackedGP([*own, *(CoregionalisedGP(model, transform) for models in groups for model in models)], prior)
 
+    def doubted(self, history: History) -> dict[str, float]:
+        """Return a correlation of 0 for each source study that does not take part for lack of evidence."""
+        if self.rule == "trusted" or len(history.usable) < FIRST:
+            return {}
+        believed = {study for models in self._active(history) for study in best_of(models).studies}
+        groups = self._usable(history)
+        return {one.study: 0.0 for group in groups for one in group.sources if one.study not in believed}
+
     def _usable(self, history: History) -> list[SourceGroup]:
         """Return the groups of sources that a model can be fitted to, those of the same space first."""
         groups = [group for group in grouped(history.sources) if comparable(group.space, self.space.name)]
@@ -133,10 +157,18 @@ class Transfer:
         return groups[:MOST_GROUPS]
 
     def _active(self, history: History) -> list[SourceModels]:
-        """Return the models of each group; after `OTHER_SPACES` evaluations, of groups of the same space only."""
+        """Return the models of the groups that take part.
+
+        After `OTHER_SPACES` evaluations, these are of the same space only.
+        """
+        if self.rule == "evidence" and len(history.usable) < FIRST:
+            return []
         all_spaces = len(history.usable) < OTHER_SPACES
         active = [group for group in self._usable(history) if all_spaces or group.space == self.space.name]
-        return [models for models in map(self._fitted, active) if models]
+        fitted = [models for models in map(self._fitted, active) if models]
+        if self.rule == "trusted":
+            return fitted
+        return [models for models in fitted if self._evidence.believed(models, history.usable)]
 
     @cached_property
     def _models(self) -> list[MemberModel]:
@@ -162,6 +194,17 @@ class Transfer:
 def with_transfer(space: Space, preset: str, method: Method) -> Method:
     """Return the method with transfer from other tasks; unchanged for the preset `paper`."""
     return method if preset == "paper" else replace(method, transfer=Transfer(space, listing=listing_of(method.source)))
+
+
+def rule(name: str) -> Rule:
+    """Return the rule of a name.
+
+    Raises:
+        UnknownNameError: There is no such rule.
+    """
+    if name not in get_args(Rule):
+        raise UnknownNameError("rule for sources", name, get_args(Rule))
+    return cast(Rule, name)
 
 
 def best_of(models: SourceModels) -> SourceGP:

@@ -33,12 +33,14 @@ leave s undetermined, so the prior adds `SCALE_EVALUATIONS` pseudo-evaluations w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, final
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.special import logsumexp
 
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
@@ -128,22 +130,45 @@ class CoregionalisedGP(Surrogate):
         variances: Array | None = None,
     ) -> FittedCoregionalisedGP:
         """See `Surrogate.fit`. The fit is deterministic; known variances enter as if s were 1."""
-        check_scores(architectures, scores)
-        scale = self.transform.learn(scores)
-        known = check_variances(scores, scale, variances)
-        replicates = Replicates.of([one.key for one in architectures], scale.standardise(scores), known)
-        rows = tuple(architectures[at] for at in replicates.first)
+        scale, replicates, rows = self._observed(architectures, scores, variances)
         source = self.source_model.posterior(rows, rows)
-        with one_thread(len(rows)):
-            grid = [_grid_point(replicates, source, rho, noise) for rho in CORRELATIONS for noise in NOISES]
-        finite = [point for point in grid if point is not None]
-        if not finite:
-            raise NumericalError("the observations have no finite likelihood at any correlation of the tasks")
-        best = max(finite, key=lambda point: point.log_posterior)
+        best = max(_grid(replicates, source), key=lambda point: point.log_posterior)
         with one_thread(len(rows)):
             gram = source.covariance(best.rho)
             process = GaussianProcess.condition(gram, best.values, best.noise, best.variances)
         return FittedCoregionalisedGP(self.source_model, rows, best.rho, best.output_scale, process, scale, replicates)
+
+    def log_likelihoods(
+        self, architectures: Sequence[Architecture], scores: Array, variances: Array | None = None
+    ) -> tuple[float, float]:
+        """Return log p(y | rho != 0) and log p(y | rho = 0) under the prior of the grid, up to one constant.
+
+        Args:
+            architectures: n evaluated networks.
+            scores: (n,) float64, their scores on the target task.
+            variances: (n,) float64, known variances of the scores; None for none.
+
+        Raises:
+            NumericalError: One of the two has no point of finite likelihood.
+        """
+        _, replicates, rows = self._observed(architectures, scores, variances)
+        grid = _grid(replicates, self.source_model.posterior(rows, rows))
+        none = [point.log_posterior for point in grid if point.rho == 0.0]
+        some = [point.log_posterior for point in grid if point.rho != 0.0]
+        if not none or not some:
+            raise NumericalError("the observations have no finite likelihood with or without a correlation")
+        without = CORRELATIONS[0.0]
+        return logsumexp(some) - math.log(1.0 - without), logsumexp(none) - math.log(without)
+
+    def _observed(
+        self, architectures: Sequence[Architecture], scores: Array, variances: Array | None
+    ) -> tuple[Scale, Replicates, tuple[Architecture, ...]]:
+        """Return the scale of the scores, the standardised observations, and the networks that they are of."""
+        check_scores(architectures, scores)
+        scale = self.transform.learn(scores)
+        known = check_variances(scores, scale, variances)
+        replicates = Replicates.of([one.key for one in architectures], scale.standardise(scores), known)
+        return scale, replicates, tuple(architectures[at] for at in replicates.first)
 
 
 class _GridPoint(NamedTuple):
@@ -153,6 +178,20 @@ class _GridPoint(NamedTuple):
     output_scale: float
     values: Array
     variances: Array
+
+
+def _grid(replicates: Replicates, source: SourcePosterior) -> list[_GridPoint]:
+    """Return the points of finite likelihood.
+
+    Raises:
+        NumericalError: There is none.
+    """
+    with one_thread(len(source.means)):
+        points = [_grid_point(replicates, source, rho, noise) for rho in CORRELATIONS for noise in NOISES]
+    finite = [point for point in points if point is not None]
+    if not finite:
+        raise NumericalError("the observations have no finite likelihood at any correlation of the tasks")
+    return finite
 
 
 def _grid_point(replicates: Replicates, source: SourcePosterior, rho: float, noise: float) -> _GridPoint | None:

@@ -130,6 +130,11 @@ def test_the_choice_is_the_most_probable_one_of_all_evaluations(noise, counts):
     assert (fitted.rho, fitted.process.noise) == best
     assert fitted.output_scale == pytest.approx(np.exp(heights[best].x), rel=1e-3)
 
+    none = np.logaddexp.reduce([-heights[0.0, eta].fun for eta in NOISES]) - np.log(CORRELATIONS[0.0])
+    some = np.logaddexp.reduce([-found.fun for (rho, _), found in heights.items() if rho != 0.0])
+    correlated, uncorrelated = CoregionalisedGP(model, "standardise").log_likelihoods(everything, scores)
+    assert correlated - uncorrelated == pytest.approx(some - np.log(1.0 - CORRELATIONS[0.0]) - none, abs=1e-4)
+
 
 def test_the_noise_that_repeats_show_is_found():
     """Eight networks, twenty evaluations of each, whose noise has a tenth of the variance of the networks."""

@@ -33,6 +33,11 @@ def half(space):
     return list(space.members())[::2]
 
 
+def trusting(kind, space):
+    """The agent with sources that take part from the first proposal on."""
+    return agents.get(kind, space, **({"sources": "trusted"} if kind == "portfolio" else {}))
+
+
 def search(agent, sources, budget, seed=0):
     """The cells that an agent evaluates, and its last estimates of the correlations."""
     evaluated, coupling = [], {}
@@ -50,7 +55,7 @@ def test_a_good_source_shows_where_to_begin(kind, space):
     known = half(space)
     # Another unit and origin, and a nonlinear map: only the order is informative.
     one_source = source(known, [np.exp(score(one)) - 40.0 for one in known])
-    evaluated, coupling = search(agents.get(kind, space), [one_source], TOP + DESIGN + 1)
+    evaluated, coupling = search(trusting(kind, space), [one_source], TOP + DESIGN + 1)
     ranks = sorted((score(one) for one in space.members()), reverse=True)
     assert min(ranks.index(score(one)) for one in evaluated[:TOP]) <= 3
     assert coupling["s"] > 0.3
@@ -59,7 +64,7 @@ def test_a_good_source_shows_where_to_begin(kind, space):
 @pytest.mark.parametrize("kind", ["portfolio", "bananas"])
 def test_a_source_of_reversed_scores_gets_a_negative_correlation_or_no_weight(kind, space):
     known = half(space)
-    evaluated, coupling = search(agents.get(kind, space), [source(known, [-score(one) for one in known])], 11)
+    evaluated, coupling = search(trusting(kind, space), [source(known, [-score(one) for one in known])], 11)
     assert coupling["s"] < 0.0
     best = max(score(one) for one in space.members())
     assert max(score(one) for one in evaluated) >= best - 1.0
@@ -68,7 +73,7 @@ def test_a_source_of_reversed_scores_gets_a_negative_correlation_or_no_weight(ki
 def test_the_weight_of_an_unrelated_source_decays(space):
     known = half(space)
     noise = np.random.default_rng(3).normal(size=len(known))
-    evaluated, coupling = search(agents.get("portfolio", space), [source(known, noise)], 14)
+    evaluated, coupling = search(trusting("portfolio", space), [source(known, noise)], 14)
     assert abs(coupling["s"]) < 0.4
     assert max(score(one) for one in evaluated) >= max(score(one) for one in space.members()) - 0.5
 
@@ -76,7 +81,7 @@ def test_the_weight_of_an_unrelated_source_decays(space):
 @pytest.mark.parametrize("kind", TRANSFER)
 def test_units_of_a_source_do_not_matter(kind, space):
     known = half(space)
-    agent = agents.get(kind, space)
+    agent = trusting(kind, space)
     plain, scaled = ([factor * score(one) + origin for one in known] for factor, origin in ((1.0, 0.0), (1e4, -7.0)))
     history = History(tuple(Observation(one, score(one), one.key) for one in known[:9]))
     one, other = (
@@ -91,7 +96,7 @@ def test_two_sources_both_enter_and_those_of_one_task_are_learnt_together(space)
     scores = [score(one) for one in known]
     three = [source(known[:20], scores[:20], "a"), source(known[20:], scores[20:], "b")]
     three.append(source(known, scores[::-1], "c", task="u"))
-    _, coupling = search(agents.get("portfolio", space), three, TOP + DESIGN + 1)
+    _, coupling = search(trusting("portfolio", space), three, TOP + DESIGN + 1)
     assert coupling.keys() == {"a", "b", "c"}
     assert coupling["a"] == coupling["b"] != coupling["c"]
 
@@ -103,7 +108,7 @@ def test_groups_propose_in_turns(space):
         source(known, [2.0 * (one == best[name]) + 0.001 * at for at, one in enumerate(known)], name, task=name)
         for name in best
     ]
-    suggestions = agents.get("portfolio", space).propose(History(sources=tuple(two)), 2, np.random.default_rng(0))
+    suggestions = trusting("portfolio", space).propose(History(sources=tuple(two)), 2, np.random.default_rng(0))
     assert [each.architecture for each in suggestions] == [best["a"], best["b"]]
 
 
@@ -111,7 +116,7 @@ def test_groups_propose_in_turns(space):
 def test_a_batch_is_whole_and_new(kind, space):
     known = half(space)
     history = History(sources=(source(known, [score(one) for one in known]),))
-    suggestions = agents.get(kind, space).propose(history, 6, np.random.default_rng(0))
+    suggestions = trusting(kind, space).propose(history, 6, np.random.default_rng(0))
     assert len({each.architecture.functional_key for each in suggestions}) == 6
 
 
@@ -119,12 +124,12 @@ def test_the_cache_changes_no_suggestion(space):
     known = half(space)
     one_source = source(known, [score(one) for one in known])
     history = History(tuple(Observation(one, score(one), one.key) for one in known[:9]), sources=(one_source,))
-    agent = agents.get("portfolio", space)
+    agent = trusting("portfolio", space)
     agent.propose(
         dataclasses.replace(history, sources=(source(known, range(len(known)), "x"),)), 1, np.random.default_rng(1)
     )
     answers = [
-        each.propose(history, 3, np.random.default_rng(2)) for each in (agent, agent, agents.get("portfolio", space))
+        each.propose(history, 3, np.random.default_rng(2)) for each in (agent, agent, trusting("portfolio", space))
     ]
     assert answers[0] == answers[1] == answers[2]
 
@@ -135,7 +140,7 @@ def test_uninformative_sources_change_nothing(kind, scores, space):
     known = half(space)
     history = History(tuple(Observation(one, score(one), one.key) for one in known[-11:]))
     one_source = source(known[: len(scores)], scores)
-    agent = agents.get(kind, space)
+    agent = trusting(kind, space)
     for some in (History(), history):
         with_it = dataclasses.replace(some, sources=(one_source,))
         plain, other = (agent.propose(each, 2, np.random.default_rng(4)) for each in (some, with_it))
@@ -168,7 +173,7 @@ def test_networks_whose_layers_have_units():
     space = Chains()
     networks = space.every()
     one_source = source(networks, [sum(layer.units or 0 for layer in one.layers) for one in networks])
-    (first,) = agents.get("portfolio", space).propose(History(sources=(one_source,)), 1, np.random.default_rng(0))
+    (first,) = trusting("portfolio", space).propose(History(sources=(one_source,)), 1, np.random.default_rng(0))
     assert sum(layer.units or 0 for layer in first.architecture.layers) == 32
 
 
@@ -177,7 +182,7 @@ def test_cells_of_another_benchmark(space):
     rng = np.random.default_rng(0)
     cells = [other.sample(rng) for _ in range(60)]
     one_source = source(cells, [sum(layer.op == "conv3x3-bn-relu" for layer in one.layers) for one in cells])
-    evaluated, coupling = search(agents.get("portfolio", space), [one_source], TOP + DESIGN + 1)
+    evaluated, coupling = search(trusting("portfolio", space), [one_source], TOP + DESIGN + 1)
     assert max(score(one) for one in evaluated[:TOP]) >= 3.0
     assert coupling["s"] > 0.0
 
@@ -187,7 +192,7 @@ def test_sources_of_other_spaces_are_dropped_after_some_evaluations(kind, space)
     other, rng = spaces.get("nasbench101"), np.random.default_rng(0)
     cells = [other.sample(rng) for _ in range(40)]
     one_source = source(cells, rng.normal(size=len(cells)))
-    agent, seen = agents.get(kind, space), [Observation(one, score(one), one.key) for one in half(space)[:OTHER_SPACES]]
+    agent, seen = trusting(kind, space), [Observation(one, score(one), one.key) for one in half(space)[:OTHER_SPACES]]
     for count in (OTHER_SPACES - 1, OTHER_SPACES):
         alone = History(tuple(seen[:count]))
         plain, helped = (
@@ -208,7 +213,7 @@ def test_dropped_sources_are_not_fitted(space, monkeypatch):
     # More sources than first evaluations: none of them chooses a network.
     sources = tuple(source(cells, rng.normal(size=20), f"s{at}", f"t{at}") for at in range(OTHER_SPACES + 2))
     alone = History(tuple(Observation(one, score(one), one.key) for one in half(space)[:OTHER_SPACES]))
-    agent = agents.get("portfolio", space)
+    agent = trusting("portfolio", space)
     cold, warm = (
         agent.propose(history, 2, np.random.default_rng(0))
         for history in (alone, dataclasses.replace(alone, sources=sources))
@@ -221,13 +226,13 @@ def test_of_many_tasks_the_larger_ones_are_used(space):
     sizes = [6 + at for at in range(MOST_GROUPS + 3)]
     sources = tuple(source(cells[:n], rng.normal(size=n), f"s{n}", f"t{n}") for n in sizes)
     seen = tuple(Observation(one, score(one), one.key) for one in cells[40 : 40 + MOST_GROUPS + DESIGN])
-    (suggestion,) = agents.get("portfolio", space).propose(History(seen, sources=sources), 1, np.random.default_rng(0))
+    (suggestion,) = trusting("portfolio", space).propose(History(seen, sources=sources), 1, np.random.default_rng(0))
     assert set(suggestion.coupling) == {f"s{n}" for n in sizes[3:]}
 
 
 def test_incomparable_sources_are_ignored(space):
     other = Chains().every()
-    agent, one_source = agents.get("portfolio", space), source(other, range(20))
+    agent, one_source = trusting("portfolio", space), source(other, range(20))
     plain, with_it = (
         agent.propose(each, 2, np.random.default_rng(4)) for each in (History(), History(sources=(one_source,)))
     )

@@ -44,9 +44,9 @@ def study(space):
 def searched(archive, space):
     """Opens a study, and searches with a trainer that works whenever the loop waits."""
 
-    def search(asked, budget, kind="random", value=score, **options):
+    def search(asked, budget, kind="random", value=score, settings=None, **options):
         recorded.name_table(space, archive.connection.settings.home)
-        agent = agents.get(kind, space)
+        agent = agents.get(kind, space, **(settings or {}))
         stored = open_study(archive, asked, budget=budget, agent=agent, **options)
 
         def serve(_):
@@ -105,7 +105,7 @@ def test_a_warm_start_is_recorded_and_replayed(archive, study, searched):
     searched(study("source", "u"), 12)
     searched(study("equal", "v"), 6, value=lambda cell: 1.0)
     budget = TOP + DESIGN + 3
-    searched(study("warm"), budget, "portfolio", sources=["source", "equal"])
+    searched(study("warm"), budget, "portfolio", settings={"sources": "trusted"}, sources=["source", "equal"])
     assert archive.studies.sources("warm") == ["equal", "source"]
     proposals = sorted(archive.proposals.list("warm"), key=lambda each: each.number)
     assert all({"source", "equal"} <= each.based_on["observations"].keys() for each in proposals)

@@ -1,0 +1,60 @@
+"""Sources that take part only while there is evidence for them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from archive import agents
+from archive.agents.base import History, Observation
+from archive.agents.transfer.evidence import FIRST
+from archive.errors import UnknownNameError
+from tests.agents.transfer.test_coordinator import half, search, source
+from tests.support.listed import score, small_table
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory):
+    return small_table(tmp_path_factory.mktemp("table"))
+
+
+def test_a_good_source_is_followed_as_soon_as_there_is_evidence(space):
+    known = half(space)
+    # Another unit and origin, and a nonlinear map: only the order is informative.
+    one_source = source(known, [np.exp(score(one)) - 40.0 for one in known])
+    agent = agents.get("portfolio", space)
+    evaluated, coupling = search(agent, [one_source], FIRST + 3)
+    assert evaluated[:FIRST] == search(agent, [], FIRST)[0]
+    ranks = sorted((score(one) for one in space.members()), reverse=True)
+    assert min(ranks.index(score(one)) for one in evaluated[FIRST:]) <= 3
+    assert coupling["s"] > 0.3
+
+
+def test_a_source_that_says_nothing_changes_nothing(space):
+    known = half(space)
+    shuffled = source(known, np.random.default_rng(5).permutation([score(one) for one in known]))
+    agent = agents.get("portfolio", space)
+    evaluated, coupling = search(agent, [shuffled], 12)
+    assert evaluated == search(agent, [], 12)[0]
+    assert coupling == {"s": 0.0}
+
+
+@pytest.mark.parametrize("variance", [0.0, 0.01])
+def test_a_decision_needs_no_order_of_sources_and_is_the_same_again(variance, space):
+    known = half(space)
+    good = source(known, [score(one) for one in known], "good", "t")
+    bad = source(known, np.random.default_rng(5).permutation([score(one) for one in known]), "bad", "u")
+    seen = tuple(Observation(one, score(one), one.key, variance) for one in list(space.members())[1:32:3])
+    answers = [
+        agents.get("portfolio", space).propose(History(seen, sources=sources), 1, np.random.default_rng(0))
+        for sources in ((good, bad), (bad, good), (good,))
+    ]
+    assert answers[0] == answers[1]
+    assert [one.architecture for one in answers[0]] == [one.architecture for one in answers[2]]
+    coupling = answers[0][0].coupling
+    assert coupling["bad"] == 0.0 and coupling["good"] == answers[2][0].coupling["good"] > 0.3
+
+
+def test_an_unknown_rule_is_refused(space):
+    with pytest.raises(UnknownNameError, match="evidence"):
+        agents.get("portfolio", space, sources="always")
