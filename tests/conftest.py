@@ -226,9 +226,10 @@ def home(tmp_path: Path) -> Iterator[Settings]:
 def wipe(connection: Connection) -> None:
     """Delete all data, in bites that fit a transaction, and leave the schema."""
     bite = """
-        MATCH (n) WHERE NOT n:SchemaMigration WITH n LIMIT 2000 DETACH DELETE n RETURN count(n) AS deleted
+        MATCH (n) WHERE NOT n:SchemaMigration WITH n LIMIT $most DETACH DELETE n RETURN count(n) AS deleted
         """
-    while connection.write(lambda transaction: transaction.run(bite).single(strict=True)["deleted"]):
+    most = 2000
+    while connection.write(lambda transaction: transaction.run(bite, most=most).single(strict=True)["deleted"]) == most:
         pass
 
 

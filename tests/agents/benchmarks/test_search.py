@@ -232,6 +232,9 @@ def test_each_query_has_noise_of_its_own(archive, search, job, problem, monkeypa
     (trace,) = regret.traces(archive, [stubborn])
     assert min(trace.values) > noisy.best
     assert regret.regrets(stubborn, trace.values, trace.keys).tolist() == [0.0] * 6
+    warm = replace(stubborn, warm="source")
+    search(warm)
+    assert [one.value for one in archive.studies.evaluations(warm.study.name)] == [one.value for one in seen]
     again = replace(stubborn, run="again")
     search(again)
     assert {one.value for one in archive.studies.evaluations(again.study.name)}.isdisjoint(trace.values)
