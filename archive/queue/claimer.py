@@ -23,7 +23,6 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from archive.database.write_lock import LONG
 from archive.queue import claims
 from archive.queue.claims import ClaimRequest, QueueView, Taken
 from archive.store.records import Claim, Study
@@ -140,8 +139,9 @@ class Claimer:
             ids[:] = claims.candidates(head.queue, request, collisions + run)
             return claims.take(tx, request, ids, again=run > 0)
 
-        # Batch claims collide, because all of them take the head of the queue.
-        taken = self._connection.write(work, single=True, lane="claims" if request.count > LONG else None)
+        # Proposals of the head of the queue share pages of ArcadeDB. Of claims at the same time two in five had to run
+        # again: with eight workers, one after the other makes 145 instead of 125 life cycles a second.
+        taken = self._connection.write(work, single=True, lane="claims")
         if request.count == 1:
             self._keep(request, head, ids, taken)
         return taken
