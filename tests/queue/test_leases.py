@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -101,6 +102,17 @@ def test_a_worker_looks_once_for_several_claims(archive, connection, open_connec
     taken = {number(other, "v") for _ in range(3)}
     assert number(archive.proposals, "w") == min(set(range(4, 12)) - taken)
     assert len(looks) == 2  # the other worker's
+
+
+def test_claims_run_one_after_the_other_on_an_embedded_server(archive, connection, queue):
+    """Proposals of the head of the queue share pages of ArcadeDB: claims at the same time would conflict."""
+    with ThreadPoolExecutor(1) as pool:
+        with connection.turn(alone=False, lane="claims"):
+            claim = pool.submit(archive.proposals.claim, "w", study="study", lease_seconds=LONG)
+            if connection.dialect == "embedded":
+                with pytest.raises(TimeoutError):
+                    claim.result(timeout=0.3)
+        assert claim.result(timeout=60).id == queue[0].id
 
 
 def test_a_changed_order_is_noticed_at_once_or_soon(archive, queue, open_connection, monkeypatch):
