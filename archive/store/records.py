@@ -268,6 +268,9 @@ class Evaluation:
         partial: Whether it paused at a rung, or was pruned: `value` was measured after `epochs` epochs and is not
             comparable with full-protocol values.
         hardware: Name of the device's hardware.
+        rung_constrained: In a study with rungs and K constraints, the constrained quantities at each rung that its
+            training has finished: K numbers of each, in the order of the constraints, NaN where unknown. Read by
+            `Evaluations.of_studies` only.
     """
 
     id: str
@@ -290,6 +293,7 @@ class Evaluation:
     answered_from: str | None = None
     partial: bool = False
     hardware: str | None = None
+    rung_constrained: tuple[float, ...] = ()
 
     @property
     def score(self) -> float:
