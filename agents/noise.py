@@ -32,8 +32,14 @@ def is_noisy(observations: Sequence[Observation]) -> bool:
 
 def replicates(observations: Iterable[Observation]) -> list[list[Observation]]:
     """Return the observations grouped by network and hyperparameters, in the order of their first ones."""
-    groups: dict[tuple[str, str], list[Observation]] = {}
-    for seen in observations:
+    several = list(observations)
+    return [[several[row] for row in rows] for rows in replicate_rows(several)]
+
+
+def replicate_rows(observations: Sequence[Observation]) -> list[list[int]]:
+    """Return the positions of observations in the groups of `replicates`."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for row, seen in enumerate(observations):
         settings = repr(sorted(seen.hyperparameters.items())) if seen.hyperparameters else ""
-        groups.setdefault((seen.architecture.functional_key, settings), []).append(seen)
+        groups.setdefault((seen.architecture.functional_key, settings), []).append(row)
     return list(groups.values())
