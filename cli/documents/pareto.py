@@ -26,13 +26,15 @@ class ParetoProposal(JsonObject):
         proposal: Id of the proposal.
         number: Its number in the study.
         architecture: Key of the architecture.
-        values: Value of each objective, by name.
+        values: Value of each objective, by name; of several evaluations of the network their mean.
+        evaluations: Number of these evaluations; `proposal` is the first one.
     """
 
     proposal: str
     number: int
     architecture: str
     values: dict[str, float]
+    evaluations: int
 
 
 class HypervolumeItem(JsonObject):

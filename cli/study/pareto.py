@@ -38,8 +38,9 @@ def pareto_item(snapshot: Snapshot) -> dict[str, Any] | None:
                 "number": view.number,
                 "architecture": view.architecture_key,
                 "values": dict(zip(names, values, strict=True)),
+                "evaluations": count,
             }
-            for view, values in zip(found.proposals, found.values, strict=True)
+            for view, values, count in zip(found.proposals, found.values, found.evaluations, strict=True)
         ],
     }
 
@@ -47,8 +48,12 @@ def pareto_item(snapshot: Snapshot) -> dict[str, Any] | None:
 def print_pareto(item: Mapping[str, Any]) -> None:
     """Write the Pareto set as a table, and the hypervolume with its reference point."""
     names = list(item["reference"])
-    rows = [[one["number"], one["architecture"], *one["values"].values()] for one in item["proposals"]]
-    print_table(("number", "architecture", *names), rows, title="Pareto set")
+    repeated = any(one["evaluations"] > 1 for one in item["proposals"])
+    rows = [
+        [one["number"], one["architecture"], *one["values"].values(), *([one["evaluations"]] if repeated else [])]
+        for one in item["proposals"]
+    ]
+    print_table(("number", "architecture", *names, *(["evaluations"] if repeated else [])), rows, title="Pareto set")
     reference = ", ".join(f"{name} {value:.4g}" for name, value in item["reference"].items())
     print_line(f"hypervolume {item['hypervolume']:.4g}, from the worst values: {reference}")
     if item["left_out"]:
