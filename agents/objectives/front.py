@@ -75,7 +75,7 @@ def estimated_front(history: History, fitted: Mapping[int, Fitted], *, posterior
     estimates, groups = estimates[met], [each for each, good in zip(groups, met, strict=True) if good]
     modelled = [at for at in fitted if _is_modelled(fitted[at], seen, scores[:, at])] if posterior else []
     if modelled and groups:
-        chosen = _first_ranks(estimates)
+        chosen = first_ranks(estimates)
         estimates = estimates[chosen]
         networks = [seen[groups[at][0]].architecture.functional for at in chosen]
         for at in modelled:
@@ -97,6 +97,16 @@ def reference_point(scores: Array) -> Array:
     worst, best = scores.min(axis=0), scores.max(axis=0)
     reference: Array = worst - MARGIN * np.where(best > worst, best - worst, 1.0)
     return reference
+
+
+def first_ranks(scores: Array) -> list[int]:
+    """Return the rows of the first nondomination ranks, at most `MOST`, in increasing order."""
+    import moocore
+
+    if len(scores) <= MOST:
+        return list(range(len(scores)))
+    ranks: NDArray[np.int64] = moocore.pareto_rank(scores, maximise=True)
+    return sorted(np.argsort(ranks, kind="stable")[:MOST].tolist())
 
 
 def _is_modelled(fitted: Fitted, seen: Sequence[Observation], scores: Array) -> bool:
@@ -126,13 +136,3 @@ def _finite_mean(values: Sequence[float]) -> float:
     if not finite:
         return values[0]
     return finite[0] if len({*finite}) == 1 else float(np.mean(finite))
-
-
-def _first_ranks(scores: Array) -> list[int]:
-    """Return the rows of the first nondomination ranks, at most `MOST`, in increasing order."""
-    import moocore
-
-    if len(scores) <= MOST:
-        return list(range(len(scores)))
-    ranks: NDArray[np.int64] = moocore.pareto_rank(scores, maximise=True)
-    return sorted(np.argsort(ranks, kind="stable")[:MOST].tolist())

@@ -14,7 +14,7 @@ from archive.queries.hypervolume import hypervolume, pareto_set, volumes
 from archive.queries.replicates import averaged
 from archive.store.records import Objective, Result, State, Study
 from archive.store.snapshots import ProposalView, Snapshot
-from tests.support.stores import Suggestion, cells, study
+from tests.support.stores import Repeat, Suggestion, cells, study
 
 LOSS = Objective("loss", "minimise")
 
@@ -107,9 +107,3 @@ def test_a_snapshot_tells_replicates_from_other_hyperparameters(archive):
     pareto = pareto_set(found)
     assert [one.number for one in pareto.proposals] == [0]
     assert (pareto.values, pareto.evaluations) == (((0.7, 1.0),), (2,))
-
-
-class Repeat(Suggestion):
-    """Another evaluation of a known network."""
-
-    repeat = True
