@@ -268,9 +268,7 @@ class Evaluation:
         partial: Whether it paused at a rung, or was pruned: `value` was measured after `epochs` epochs and is not
             comparable with full-protocol values.
         hardware: Name of the device's hardware.
-        rung_constrained: In a study with rungs and K constraints, the constrained quantities at each rung that its
-            training has finished: K numbers of each, in the order of the constraints, NaN where unknown. Read by
-            `Evaluations.of_studies` only.
+        rung_constrained: One value of each constraint of the study, rung after rung; `Evaluations.of_studies` reads it.
     """
 
     id: str
