@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from archive.agents.base import Observation
+    from archive.store.records import Evaluation
 
 
 def is_noisy(observations: Sequence[Observation]) -> bool:
@@ -32,8 +33,19 @@ def is_noisy(observations: Sequence[Observation]) -> bool:
 
 def replicates(observations: Iterable[Observation]) -> list[list[Observation]]:
     """Return the observations grouped by network and hyperparameters, in the order of their first ones."""
-    groups: dict[tuple[str, str], list[Observation]] = {}
-    for seen in observations:
-        settings = repr(sorted(seen.hyperparameters.items())) if seen.hyperparameters else ""
-        groups.setdefault((seen.architecture.functional_key, settings), []).append(seen)
+    several = list(observations)
+    return [[several[row] for row in rows] for rows in replicate_rows(several)]
+
+
+def replicate_rows(observations: Sequence[Observation]) -> list[list[int]]:
+    """Return the positions of observations in the groups of `replicates`."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for row, seen in enumerate(observations):
+        groups.setdefault(replicate_key(seen), []).append(row)
     return list(groups.values())
+
+
+def replicate_key(seen: Observation | Evaluation) -> tuple[str, str]:
+    """Return what replicates have in common: the functional key of the network, and the hyperparameters."""
+    settings = repr(sorted(seen.hyperparameters.items())) if seen.hyperparameters else ""
+    return seen.architecture.functional_key, settings

@@ -8,7 +8,8 @@ A basis names evaluations and proposals by their numbers in each study, with con
     {"observations": {"study": "0-19,21"}, "pending": "20", "failed": "", "wanted": 1}
 
 In a study with rungs, `"partial": {"study": {"2": "0-3"}}` names the evaluations that had paused after this number of
-epochs; their scores then are restored from the curve (`archive.agents.rungs.scores`).
+epochs; their scores then are restored from the curve, and their constrained quantities from the proposal's record of
+each rung (`archive.agents.rungs.scores`).
 
 Where zero-cost proxies of the task were known, `"proxies": {"source": "archive/1", "until": 1764e9, "networks": 500}`
 names their definitions, the time of the latest measurement and the number of networks.
@@ -122,7 +123,7 @@ def observations_of(evaluations: Sequence[Evaluation], study: Study, costs: Know
         replace(
             one,
             further=() if goals is None else goals.further_scores(each),
-            measured=() if constraints is None else constraints.told(each, study.objective),
+            measured=() if constraints is None else constraints.told(each, study.objective, one.score),
         )
         for one, each in zip(seen, evaluations, strict=True)
     )

@@ -175,9 +175,12 @@ class StudyReplay:
             for epochs, numbers in lengths.items()
             for number in numbers_in(numbers)
         }
+        studies = {name: self._archive.studies.get(name) for name in {str(one.study) for one in seen}} if paused else {}
         at = [paused.get((str(one.study), int(one.number or 0))) for one in seen]
-        objective = self.study.objective
-        return [one if e is None else as_of(one, e, objective) for one, e in zip(seen, at, strict=True)]
+        return [
+            one if epochs is None else as_of(one, epochs, self.study.objective, studies[str(one.study)])
+            for one, epochs in zip(seen, at, strict=True)
+        ]
 
     def _proxies(self, known: Mapping[str, Any] | None) -> ProxyTable | None:
         """Return the proxies that an entry of a basis names."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from archive.constraints import Constraint
 from archive.known_costs import KnownCosts
+from archive.store.records import sign
 
 if TYPE_CHECKING:
     from archive.agents.base import Observation
@@ -47,14 +48,19 @@ class StudyConstraints:
         """Positions of the constraints whose quantities only results tell."""
         return tuple(at for at, each in enumerate(self.constraints) if each.name not in self.known)
 
-    def told(self, evaluation: Evaluation, objective: str) -> tuple[float, ...]:
+    def told(self, evaluation: Evaluation, objective: str, score: float) -> tuple[float, ...]:
         """Return the measured quantities of an evaluation, NaN where it has no such metric.
 
         Args:
-            evaluation: The evaluation.
+            evaluation: The evaluation. Of a training that paused at a rung, the quantities are those at the rung, but
+                that of the objective, which is projected (`archive.agents.rungs.scores`): an accuracy that is too low
+                after two epochs may meet its bound after the whole training.
             objective: Name of the metric that is its value.
+            score: Its score on the scale of whole trainings.
         """
         metrics = {objective: evaluation.value, **evaluation.metrics}
+        if evaluation.partial:
+            metrics[objective] = sign(evaluation.direction) * score
         return tuple(metrics.get(self.constraints[at].name, float("nan")) for at in self.measured)
 
     def slacks(self, observations: Sequence[Observation]) -> Array:

@@ -1,17 +1,13 @@
 """Suggestions for several objectives: the networks of greatest expected hypervolume improvement.
 
     history -> a surrogate for each learnt objective, exact values of the known ones
-            -> candidates ranked by log EHVI over the front of results and pending proposals, plus log PoF, the
-               probability that they meet the constraints of the study (`archive.agents.constraints.feasibility`)
+            -> candidates ranked by log EHVI over the front of results (`archive.agents.objectives.front`) and pending
+               proposals, plus log PoF, the probability that they meet the constraints of the study
+               (`archive.agents.constraints.feasibility`)
             -> one by one, each selected network a point of the front at its expected scores
 
 The posterior of each surrogate is taken in score units (`Posterior.in_scores`), so that volumes have the units of the
 objectives whatever outcome transform an agent has. Learnt objectives are modelled independently.
-
-| symbol | meaning                                                                                    | shape |
-|--------|--------------------------------------------------------------------------------------------|-------|
-| r      | reference point of the volumes: the worst score of each objective, less a tenth of the     | (M,)  |
-|        | range (as Ishibuchi et al., 2018, advise, so that the ends of the front count)             |       |
 """
 
 from __future__ import annotations
@@ -27,15 +23,13 @@ from archive.agents.base import History, Suggestion
 from archive.agents.constraints.feasibility import SlackModels
 from archive.agents.objectives.decomposition import free_boxes
 from archive.agents.objectives.ehvi import LogEhvi
-from archive.agents.objectives.goals import Goals, points
+from archive.agents.objectives.front import estimated_front
+from archive.agents.objectives.goals import Goals
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate
 from archive.architecture.graph import Architecture
 
 if TYPE_CHECKING:
     from archive.agents.bayesopt.model_based import Method
-
-MARGIN = 0.1
-"""Distance of the reference point beyond the worst scores, as a share of their range."""
 
 
 def choose(method: Method, slacks: Surrogate, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
@@ -49,12 +43,9 @@ def choose(method: Method, slacks: Surrogate, history: History, n: int, rng: np.
         rng: Source of randomness.
     """
     assert history.goals is not None
-    seen, scores = points(history)
     models = ObjectiveModels.fit(method, slacks, history, history.goals, rng)
     pending = [one.architecture for one in history.pending]
-    front, reference = scores, reference_point(scores)
-    if history.constraints is not None:
-        front = front[history.constraints.met(seen)]
+    front, reference = estimated_front(history, models.fitted, posterior=method.repeats)
     searching = history.constraints is not None and bool(history.constraints.measured) and not len(front)
     front = np.vstack([front, models.expected(pending)])
     models = models.hallucinate(pending)
@@ -73,13 +64,6 @@ def choose(method: Method, slacks: Surrogate, history: History, n: int, rng: np.
             order = np.argsort(-ranks, kind="stable")
             ranked = [Ranked(ranked[at].candidate, float(ranks[at])) for at in order]
     return chosen
-
-
-def reference_point(scores: Array) -> Array:
-    """Return r for the scores of results: (n, M) to (M,) float64."""
-    worst, best = scores.min(axis=0), scores.max(axis=0)
-    reference: Array = worst - MARGIN * np.where(best > worst, best - worst, 1.0)
-    return reference
 
 
 @dataclass(frozen=True)

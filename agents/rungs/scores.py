@@ -33,7 +33,8 @@ from typing import NamedTuple
 import numpy as np
 
 from archive.agents.rungs.regression import Floats, Prediction, RungRegression
-from archive.store.records import Evaluation
+from archive.queue.successive_halving import Rungs
+from archive.store.records import Evaluation, Study
 
 WHOLE = math.inf
 """Level of trainings to the end, above all numbers of epochs."""
@@ -62,12 +63,31 @@ def projected(evaluations: Sequence[Evaluation], objective: str) -> list[Project
     return [scales[seen.task, seen.protocol].score(seen) for seen in evaluations]
 
 
-def as_of(seen: Evaluation, epochs: int, objective: str) -> Evaluation:
-    """Return an evaluation as of the pause of its training after `epochs` epochs."""
+def as_of(seen: Evaluation, epochs: int, objective: str, study: Study | None = None) -> Evaluation:
+    """Return an evaluation as of the pause of its training after `epochs` epochs.
+
+    Its metrics are the present ones, but those that its study has constraints on are those at the rung.
+
+    Args:
+        seen: The evaluation as it is now.
+        epochs: Number of epochs.
+        objective: Name of the objective among the metrics of the curve.
+        study: The study of the evaluation; None for one without constraints.
+    """
     score = score_after(seen, epochs, objective)
     value = math.nan if score is None else score if seen.direction == "maximise" else -score
     curve = {name: values[:epochs] for name, values in seen.curve.items()}
-    return replace(seen, value=value, epochs=epochs, partial=True, curve=curve)
+    metrics = {**seen.metrics, **({} if study is None else _constrained_after(seen, epochs, study))}
+    return replace(seen, value=value, epochs=epochs, partial=True, curve=curve, metrics=metrics)
+
+
+def _constrained_after(seen: Evaluation, epochs: int, study: Study) -> dict[str, float]:
+    """Return the constrained quantities at the rung of so many epochs; empty where none are on record."""
+    rungs, names = Rungs.of(study.config), [each.name for each in study.constraints]
+    if rungs is None or epochs not in rungs.epochs:
+        return {}
+    begin = rungs.epochs.index(epochs) * len(names)
+    return dict(zip(names, seen.rung_constrained[begin : begin + len(names)], strict=False))
 
 
 def score_after(seen: Evaluation, level: float, objective: str) -> float | None:

@@ -2,7 +2,8 @@
 
 | symbol | meaning                                                                              | shape  |
 |--------|--------------------------------------------------------------------------------------|--------|
-| Y      | scores of the results: values with their sign such that larger is better             | (n, M) |
+| Y      | scores of the results: values with their sign such that larger is better. Replicates | (n, M) |
+|        | of a network are one result, of their mean values (`archive.queries.replicates`)     |        |
 | P      | Pareto set: rows of Y that no other row equals or exceeds in all objectives          | (k, M) |
 | r      | reference point                                                                      | (M,)   |
 | H      | hypervolume: volume of the union over P of the boxes between r and a row of P        | scalar |
@@ -15,6 +16,7 @@ compares stages of one study. Two studies are compared with a reference point th
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,10 +24,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.queries.replicates import Replicates, averaged
 from archive.store.records import Objective, State, sign
 from archive.store.snapshots import violation_of
 
 if TYPE_CHECKING:
+    from archive.store.records import Study
     from archive.store.snapshots import ProposalView, Snapshot
 
 Array = NDArray[np.float64]
@@ -37,12 +41,14 @@ class ParetoSet:
 
     Attributes:
         objectives: The objectives.
-        proposals: Proposals of the Pareto set, the best in the first objective first.
-        values: Their values of each objective, in the objectives' units.
+        proposals: Proposals of the Pareto set, the best in the first objective first; of replicates the first one.
+        values: Their values of each objective, in the objectives' units; of replicates the means.
         reference: The reference point, in the objectives' units.
         hypervolume: Hypervolume of all results.
-        history: Number of a proposal and hypervolume of the results up to it, in the order of the proposals.
-        left_out: Number of evaluated proposals that meet the constraints, without a finite value of every objective.
+        history: Number of a proposal and hypervolume of the results up to it, in the order of the proposals. It
+            decreases where a replicate lowers the mean of a network in the Pareto set.
+        left_out: Number of results that meet the constraints, without a finite value of every objective.
+        evaluations: Number of evaluations that the values of each proposal are the means of.
     """
 
     objectives: tuple[Objective, ...]
@@ -52,38 +58,47 @@ class ParetoSet:
     hypervolume: float
     history: tuple[tuple[int, float], ...]
     left_out: int
+    evaluations: tuple[int, ...]
 
 
 def pareto_set(snapshot: Snapshot, reference: Sequence[float] | None = None) -> ParetoSet | None:
     """Return the Pareto set of a study's whole trainings; None before the first result with all objectives.
 
-    Results that do not meet the study's constraints are left out, of the hypervolume as well.
+    Results that do not meet the study's constraints are left out, of the hypervolume as well. Of replicates the mean
+    quantities must meet them.
 
     Args:
         snapshot: The study with its proposals.
         reference: Reference point in the objectives' units; None for the worst values among the results.
     """
-    objectives = snapshot.study.objectives
+    study, objectives = snapshot.study, snapshot.study.objectives
     signs = np.array([sign(each.direction) for each in objectives])
-    study = snapshot.study
     complete = [view for view in snapshot.proposals if view.state is State.COMPLETE]
-    evaluated = [view for view in complete if not violation_of(study, view)] if study.constraints else complete
-    rows = [(view, values) for view in evaluated if (values := values_of(view, objectives)) is not None]
+    means = list(averaged(complete))
+    latest, counts = dict(means), Counter(key for key, _ in means)
+    met = {key: view for key, view in latest.items() if not violation_of(study, view)}
+    rows = [(key, view, values) for key, view in met.items() if (values := values_of(view, objectives)) is not None]
     if not rows:
         return None
-    scores = signs * np.array([values for _, values in rows])
+    scores = signs * np.array([values for _, _, values in rows])
     worst = scores.min(axis=0) if reference is None else signs * np.array(reference, np.float64)
-    reached = history(scores, worst)
+    stages = [(key, _scores(study, view, signs)) for key, view in means]
+    reached = [
+        (view.number, volume)
+        for view, volume in zip(complete, volumes(stages, worst), strict=True)
+        if volume is not None
+    ]
     chosen = np.flatnonzero(nondominated(scores))
     chosen = chosen[np.argsort(-scores[chosen, 0], kind="stable")]
     return ParetoSet(
         objectives,
-        tuple(rows[at][0] for at in chosen),
         tuple(rows[at][1] for at in chosen),
+        tuple(rows[at][2] for at in chosen),
         tuple((signs * worst).tolist()),
-        float(reached[-1]),
-        tuple((view.number, volume) for (view, _), volume in zip(rows, reached.tolist(), strict=True)),
-        len(evaluated) - len(rows),
+        reached[-1][1],
+        tuple(reached),
+        len(met) - len(rows),
+        tuple(counts[rows[at][0]] for at in chosen),
     )
 
 
@@ -92,6 +107,37 @@ def values_of(view: ProposalView, objectives: Sequence[Objective]) -> tuple[floa
     values = [view.value, *(view.metrics.get(each.name) for each in objectives[1:])]
     finite = [float(value) for value in values if value is not None and math.isfinite(value)]
     return tuple(finite) if len(finite) == len(values) else None
+
+
+def _scores(study: Study, view: ProposalView, signs: Array) -> Array | None:
+    """Return the scores of a result, (M,) float64; None where it violates a constraint, or lacks an objective."""
+    values = None if violation_of(study, view) else values_of(view, study.objectives)
+    return None if values is None else signs * np.array(values)
+
+
+def volumes(stages: Sequence[tuple[Replicates, Array | None]], reference: Array) -> list[float | None]:
+    """Return the hypervolume after each evaluation; None where it neither adds nor changes a row of Y.
+
+    Args:
+        stages: The group of each evaluation, and the scores of the group's mean after it, (M,) float64; None for a mean
+            that is no row of Y.
+        reference: (M,) float64: r.
+    """
+    rows: dict[Replicates, Array] = {}
+    reached: list[float | None] = []
+    front, volume = np.empty((0, len(reference))), 0.0
+    for key, row in stages:
+        before = rows.pop(key, None)
+        if row is not None:
+            rows[key] = row
+        if before is not None:
+            front = np.array([*rows.values()]).reshape(len(rows), len(reference))
+            front = front[nondominated(front)]
+            volume = hypervolume(front, reference)
+        elif row is not None:
+            front, volume = _extended(front, volume, row, reference)
+        reached.append(None if before is None and row is None else volume)
+    return reached
 
 
 def nondominated(scores: Array) -> NDArray[np.bool_]:
@@ -126,8 +172,14 @@ def history(scores: Array, reference: Array) -> Array:
     reached = np.zeros(len(scores))
     front, volume = np.empty((0, scores.shape[1])), 0.0
     for at, row in enumerate(scores):
-        if not (front >= row).all(axis=1).any():
-            front = np.vstack([front[~(front <= row).all(axis=1)], row])
-            volume = max(volume, hypervolume(front, reference))
+        front, volume = _extended(front, volume, row, reference)
         reached[at] = volume
     return reached
+
+
+def _extended(front: Array, volume: float, row: Array, reference: Array) -> tuple[Array, float]:
+    """Return a front with its hypervolume, extended by a row."""
+    if (front >= row).all(axis=1).any():
+        return front, volume
+    front = np.vstack([front[~(front <= row).all(axis=1)], row])
+    return front, max(volume, hypervolume(front, reference))

@@ -11,11 +11,18 @@ trainers claim them before new proposals. Proposals without a promotion stay PRU
 rung, or whose training stops earlier by the protocol's rule, is COMPLETE. If a promoted proposal fails for good, it
 keeps the result of the rung before and is PRUNED with the reason.
 
+Under constraints the best of a rung are those that meet them at that rung, by value; then the others, by the sum of
+their violations (`archive.constraints`): the rule of Deb (An efficient constraint handling method for genetic
+algorithms, 2000), by which Optuna ranks as well. A quantity that is unknown at the rung violates its constraint without
+a limit. Networks that violate a constraint are promoted only into places that the others leave free. They are not
+excluded: a quantity such as the accuracy may meet its bound later in the training, and a rung without any network that
+meets the constraints must promote its nearest ones.
+
 Promotions do not wait for a rung to be full: this is the asynchronous form of Li et al., "A System for Massively
 Parallel Hyperparameter Tuning" (MLSys 2020, arXiv:1810.05934), algorithm 2. There a free worker searches for a
 promotable proposal. Here each result triggers the search, which is equivalent, because it is a result that makes a
 worker free. The decision locks the study, so it is made once, however many trainers finish at the same time. It is in
-the transaction of the result, so a kill cannot lose it.
+the transaction of the result, so a kill cannot lose it (`archive.queue.promotions`).
 """
 
 from __future__ import annotations
@@ -23,54 +30,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from archive.database.statements import lock as lock_nodes
+from archive.constraints import violation
 from archive.errors import UsageError
-from archive.queue import leases
 from archive.queue.leases import Change
-from archive.store.properties import from_json
-from archive.store.records import Result, State, Study
-
-if TYPE_CHECKING:
-    from neo4j import ManagedTransaction
+from archive.store.records import Constraint, Result, State, Study
 
 REDUCTION = 3
 """Default reduction: one of this many proposals is promoted."""
-
-CONFIGS = """
-UNWIND $studies AS name
-MATCH (s:Study {name: name})
-USING INDEX SEEK s:Study(name)
-RETURN name, s.config AS config, s.direction AS direction
-"""
-
-STANDINGS = """
-MATCH (s:Study {name: $study})-[:PROPOSED]->(p:Proposal)
-USING INDEX SEEK s:Study(name)
-WHERE p.rung_values IS NOT NULL
-RETURN p.id AS id, p.number AS number, p.state AS state, coalesce(p.rung, 0) AS rung, p.rung_values AS rung_values,
-       coalesce(p.priority, 0.0) AS priority
-"""
-
-# Each MATCH starts from a bound node: with a single pattern, ArcadeDB scans the claims of all workers.
-PAUSED = """
-UNWIND $rows AS row
-MATCH (p:Proposal {id: row.id})
-USING INDEX SEEK p:Proposal(id)
-MATCH (p)<-[c:CLAIMED]-()
-WHERE c.token = row.token
-SET c.ended = timestamp(), c.outcome = 'pruned', c.rung = row.rung, c.value = row.value, c.epochs = row.epochs
-"""
-
-PROMOTED = """
-UNWIND $ids AS id
-MATCH (p:Proposal {id: id})
-USING INDEX SEEK p:Proposal(id)
-MATCH (p)<-[c:CLAIMED]-()
-WHERE c.token = p.token
-SET c.promoted = timestamp()
-"""
 
 
 @dataclass(frozen=True)
@@ -140,6 +109,39 @@ class Rungs:
 
 
 @dataclass(frozen=True)
+class RungStudy:
+    """The properties of a study that promotions depend on.
+
+    Attributes:
+        rungs: Its rungs.
+        maximise: Whether larger values of the objective are better.
+        objective: Name of the objective.
+        constraints: Its K constraints.
+    """
+
+    rungs: Rungs
+    maximise: bool = True
+    objective: str = "accuracy"
+    constraints: tuple[Constraint, ...] = ()
+
+    def constrained(self, result: Result) -> list[float]:
+        """Return the values of the constrained quantities of a result: K, NaN where unknown."""
+        metrics = {self.objective: result.value, **result.metrics}
+        return [float(metrics.get(each.name, math.nan)) for each in self.constraints]
+
+    def violations(self, values: Sequence[float], count: int) -> tuple[float, ...]:
+        """Return the violations at the first rungs; empty without constraints.
+
+        Args:
+            values: K values of each rung, one rung after the other; missing ones are unknown.
+            count: Number of rungs.
+        """
+        names, size = [each.name for each in self.constraints], len(self.constraints)
+        parts = [values[rung * size : (rung + 1) * size] for rung in range(count if names else 0)]
+        return tuple(violation(self.constraints, dict(zip(names, part, strict=False))) for part in parts)
+
+
+@dataclass(frozen=True)
 class RungStanding:
     """Progress of a proposal through the rungs.
 
@@ -150,6 +152,7 @@ class RungStanding:
         rung: Index of the rung that it has reached, or is training to.
         values: Objective at the end of each finished rung.
         priority: Priority in the queue.
+        violations: Violation of the study's constraints at the end of each finished rung; empty without constraints.
     """
 
     id: str
@@ -158,6 +161,7 @@ class RungStanding:
     rung: int
     values: tuple[float, ...]
     priority: float = 0.0
+    violations: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -170,6 +174,7 @@ class RungResult:
         rung: Index of the rung; None for a training without rungs.
         result: The result; `partial` if the training can continue.
         before: Objective at the end of each rung that was finished before.
+        constrained: Values of the constrained quantities at these rungs, one rung after the other.
     """
 
     id: str
@@ -177,16 +182,27 @@ class RungResult:
     rung: int | None
     result: Result
     before: tuple[float, ...]
+    constrained: tuple[float, ...] = ()
 
-    def change(self, change: Change, of_study: tuple[Rungs, bool] | None) -> Change:
-        """Add the rung to a change of the proposal; `of_study` is the entry of its study as returned by `lock`."""
-        if of_study is None or self.rung is None:
+    def change(self, change: Change, study: RungStudy | None) -> Change:
+        """Add the rung to a change of the proposal; `study` is None for a study without rungs."""
+        if study is None or self.rung is None:
             return change
-        value, top = float(self.result.value), len(of_study[0].epochs) - 1
-        # A training that stopped by the protocol's rule would have the same value at all rungs above.
-        values = [*self.before, *([value] if self.result.partial else [value] * (top + 1 - self.rung))]
-        rung = {"rung": self.rung if self.result.partial else top, "rung_values": values}
+        top = len(study.rungs.epochs) - 1
+        # A training that stopped by the protocol's rule would have the same values at all rungs above.
+        count = 1 if self.result.partial else top + 1 - self.rung
+        rung: dict[str, Any] = {
+            "rung": self.rung if self.result.partial else top,
+            "rung_values": [*self.before, *[float(self.result.value)] * count],
+        }
+        if study.constraints:
+            rung["rung_constrained"] = [*self._constrained_before(study), *study.constrained(self.result) * count]
         return replace(change, properties={**change.properties, **rung})
+
+    def _constrained_before(self, study: RungStudy) -> list[float]:
+        """Return `constrained`, with NaN for the rungs whose results an earlier release has stored."""
+        missing = len(study.constraints) * len(self.before) - len(self.constrained)
+        return [*[math.nan] * missing, *self.constrained]
 
 
 def epochs_of(study: Study, rung: int) -> int | None:
@@ -198,62 +214,21 @@ def epochs_of(study: Study, rung: int) -> int | None:
 def promotable(rungs: Rungs, standings: Iterable[RungStanding], *, maximise: bool) -> list[RungStanding]:
     """Return the proposals to promote: paused at their rung, and among its best.
 
-    Of equal values, those of earlier proposals count as better. Values that are not finite are never among the best.
+    The smaller violation comes first, then the better value, then the earlier proposal. Values that are not finite are
+    never among the best.
     """
-    every, promoted = list(standings), []
+    every, promoted, sign = list(standings), [], -1.0 if maximise else 1.0
     for rung in range(len(rungs.epochs) - 1):
         finished = [one for one in every if len(one.values) > rung]
         usable = [one for one in finished if math.isfinite(one.values[rung])]
-        sign = -1.0 if maximise else 1.0
-        usable.sort(key=lambda one, rung=rung: (sign * one.values[rung], one.number))  # type: ignore[misc]
-        best = usable[: len(finished) // rungs.reduction]
+        best = sorted(usable, key=partial(_order, rung=rung, sign=sign))[: len(finished) // rungs.reduction]
         promoted += [
             one for one in best if one.state is State.PRUNED and one.rung == rung and len(one.values) == rung + 1
         ]
     return promoted
 
 
-def lock(tx: ManagedTransaction, studies: Iterable[str]) -> dict[str, tuple[Rungs, bool]]:
-    """Lock studies before any of their proposals; return the rungs of those that have some, and whether they maximise.
-
-    Additions to a study lock it first, too: transactions that lock in one order cannot deadlock.
-    """
-    names = sorted({*studies})
-    if not names:
-        return {}
-    lock_nodes(tx, "Study", names)
-    rows = tx.run(CONFIGS, studies=names)
-    read = {row["name"]: (Rungs.of(from_json(row["config"])), row["direction"] == "maximise") for row in rows}
-    return {name: (rungs, maximise) for name, (rungs, maximise) in read.items() if rungs is not None}
-
-
-def pause(tx: ManagedTransaction, ended: Sequence[RungResult]) -> None:
-    """Record rung, value and epochs on the claims of results at a rung."""
-    paused = [
-        {"id": one.id, "token": one.token, "rung": one.rung, "value": one.result.value, "epochs": one.result.epochs}
-        for one in ended
-        if one.rung is not None and one.result.partial
-    ]
-    if paused:
-        tx.run(PAUSED, rows=paused).consume()
-
-
-def promote(tx: ManagedTransaction, study: str, rungs: Rungs, maximise: bool) -> list[str]:
-    """Promote the proposals of a locked study that can be promoted, and return their ids."""
-    rows = tx.run(STANDINGS, study=study).data()
-    standings = [RungStanding(**{k: row[k] for k in ("id", "number", "rung", "priority")},
-                          state=State(row["state"]), values=tuple(row["rung_values"])) for row in rows]  # fmt: skip
-    chosen = promotable(rungs, standings, maximise=maximise)
-    ids = [one.id for one in chosen]
-    locked = leases.lock(tx, ids) if ids else {}
-    changes = [
-        Change(
-            one.id, {"state": State.WAITING.value, "rung": one.rung + 1, "priority": one.priority + 1, "attempts": 0}
-        )
-        for one in chosen
-        if one.id in locked
-    ]
-    leases.apply(tx, changes)
-    if ids:
-        tx.run(PROMOTED, ids=ids).consume()
-    return ids
+def _order(one: RungStanding, rung: int, sign: float) -> tuple[float, float, int]:
+    """Return the key that sorts the usable standings at a rung, the best first."""
+    violation = one.violations[rung] if len(one.violations) > rung else 0.0
+    return violation, sign * one.values[rung], one.number

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import ArchiveError, LeaseLostError, UnknownNameError
-from archive.queue import leases, successive_halving, workers
+from archive.queue import leases, promotions, workers
 from archive.queue.causes import Cause, MemoryNeed
 from archive.queue.completion import ProposalResult, complete, complete_held
 from archive.queue.leases import Change, End, Row
@@ -174,7 +174,7 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
         notices: The notices.
         limit: Number of workers that may lose a proposal.
     """
-    rungs = successive_halving.lock(
+    rungs = promotions.lock(
         tx, [_study(each) for each in notices if isinstance(each, Completion) and each.rung is not None]
     )
     rows = leases.lock(tx, [notice.id for notice in notices])
@@ -201,9 +201,9 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
         rows[notice.id] = leases.after(rows[notice.id], change)
     leases.apply(tx, changes)
     complete(tx, results)
-    successive_halving.pause(tx, ended)
+    promotions.pause(tx, ended)
     for study in sorted({_study(one) for one in ended} & rungs.keys()):
-        successive_halving.promote(tx, study, *rungs[study])
+        promotions.promote(tx, study, rungs[study])
     return answers
 
 
@@ -278,7 +278,8 @@ def _has_result(row: Row, notice: Completion) -> bool:
 
 def _ended(row: Row, notice: Completion) -> RungResult:
     result, before = replace(notice.result, partial=notice.pruned), tuple(row["rung_values"] or ())
-    return RungResult(notice.id, notice.token, notice.rung, result, before)
+    constrained = tuple(row["rung_constrained"] or ())
+    return RungResult(notice.id, notice.token, notice.rung, result, before, constrained)
 
 
 def _study(notice: Completion | RungResult) -> str:

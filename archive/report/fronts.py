@@ -53,8 +53,9 @@ def hypervolume(front: ParetoSet) -> ReportPlot:
     chart = Chart(
         AxisScale.around(number, margin=0.02), _from_zero(volume), ("proposals", "hypervolume"), "hypervolume"
     )
-    grows = np.flatnonzero(np.diff(volume, prepend=-1.0) > 0)
-    drawn = np.unique(np.append(grows[evenly(len(grows), MARKS)], len(volume) - 1))
+    # It decreases where a replicate lowers a mean.
+    changes = np.flatnonzero(np.diff(volume, prepend=-1.0) != 0)
+    drawn = np.unique(np.append(changes[evenly(len(changes), MARKS)], len(volume) - 1))
     chart.line(number[drawn], volume[drawn], "s0", steps=True)
     titles = (f"#{int(number[one])}: {volume[one]:.5g}" for one in drawn)
     chart.marks(number[drawn], volume[drawn], "s0", titles)

@@ -108,8 +108,9 @@ class Evaluations:
     @gc_pause.paused()
     def of_studies(self, names: Sequence[str]) -> list[Evaluation]:
         """Return the evaluations of these studies, by study and number."""
-        results = result_columns.read(self._connection, names, _WHOLE)
-        return self._with_networks([row for one in results for row in _rows_of(one, _WHOLE)])
+        columns = (*_WHOLE, "rung_constrained")
+        results = result_columns.read(self._connection, names, columns)
+        return self._with_networks([row for one in results for row in _rows_of(one, columns)])
 
     @gc_pause.paused()
     def to_learn_from(self, names: Sequence[str], objective: str, further: Sequence[str] = ()) -> list[Evaluation]:

@@ -203,6 +203,7 @@ def evaluation_from(row: Row, architecture: Architecture) -> Evaluation:
         hyperparameters=from_json(row.get("hyperparameters")),
         answered_from=node.get("answered_from"),
         partial=bool(node.get("partial")),
+        rung_constrained=tuple(row.get("rung_constrained") or ()),
     )
 
 

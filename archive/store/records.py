@@ -268,6 +268,7 @@ class Evaluation:
         partial: Whether it paused at a rung, or was pruned: `value` was measured after `epochs` epochs and is not
             comparable with full-protocol values.
         hardware: Name of the device's hardware.
+        rung_constrained: One value of each constraint of the study, rung after rung; `Evaluations.of_studies` reads it.
     """
 
     id: str
@@ -290,6 +291,7 @@ class Evaluation:
     answered_from: str | None = None
     partial: bool = False
     hardware: str | None = None
+    rung_constrained: tuple[float, ...] = ()
 
     @property
     def score(self) -> float:

@@ -34,7 +34,10 @@ Row = dict[str, Any]
 Column = list[Any]
 Columns = dict[str, Column]
 
-OF_PROPOSALS = ("number", "agent", "architecture", "functional_key", "mean", "std", "based_on", "hyperparameters")
+OF_PROPOSALS = (
+    *("number", "agent", "architecture", "functional_key", "mean", "std", "based_on", "hyperparameters"),
+    "rung_constrained",
+)
 NETWORK = "network_"
 """Prefix of the columns that are properties of networks."""
 

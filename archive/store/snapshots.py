@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.constraints import violation
 from archive.errors import UnknownNameError
-from archive.store.properties import CURVE, EPOCH, METRIC, proposal_id, with_prefix
+from archive.store.properties import CURVE, EPOCH, METRIC, from_json, proposal_id, with_prefix
 from archive.store.records import State, Study, is_cancelled, sign
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ VIEW = """
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 WITH p, e, e IS NULL AND p.state IN ['COMPLETE', 'PRUNED'] AND p.finished > timestamp() - 60000 AS half
 RETURN p.id AS id, p.number AS number, CASE WHEN half THEN 'RUNNING' ELSE p.state END AS state,
-       p.architecture AS architecture, p.agent AS agent,
+       p.architecture AS architecture, p.agent AS agent, p.hyperparameters AS hyperparameters,
        p.acquisition AS acquisition, p.mean AS mean, p.std AS std, p.attempts AS attempts, p.rung AS rung,
        p.worker AS worker, p.reason AS reason, p.started AS started, p.finished AS finished,
        e.value AS value, e.epochs AS epochs, e.seconds AS seconds,
@@ -91,6 +91,7 @@ class ProposalView:
         reason: Reason of the failure, or of the next attempt.
         started: Time of the last claim.
         finished: Time of the result or failure.
+        hyperparameters: Training settings that belong to this proposal.
     """
 
     id: str
@@ -111,6 +112,7 @@ class ProposalView:
     reason: str | None = None
     started: int | None = None
     finished: int | None = None
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def cancelled(self) -> bool:
@@ -232,6 +234,7 @@ def _view(row: Mapping[str, Any]) -> ProposalView:
         **{name: row[name] for name in _AS_READ},
         state=State(row["state"]),
         rung=row["rung"] or 0,
+        hyperparameters=from_json(row["hyperparameters"]),
         architecture_key=row["architecture"],
         # A promoted proposal has the result of its last rung, and a longer curve.
         epochs=max(row["epochs"] or 0, epochs[-1] if epochs else 0),

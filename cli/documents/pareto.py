@@ -26,13 +26,15 @@ class ParetoProposal(JsonObject):
         proposal: Id of the proposal.
         number: Its number in the study.
         architecture: Key of the architecture.
-        values: Value of each objective, by name.
+        values: Value of each objective, by name; of several evaluations of the network their mean.
+        evaluations: Number of these evaluations; `proposal` is the first one.
     """
 
     proposal: str
     number: int
     architecture: str
     values: dict[str, float]
+    evaluations: int
 
 
 class HypervolumeItem(JsonObject):
@@ -63,3 +65,48 @@ class ParetoItem(JsonObject):
     history: list[HypervolumeItem]
     left_out: int
     proposals: list[ParetoProposal]
+
+
+class ObjectiveEstimate(JsonObject):
+    """Estimate of a network's noise-free value in one objective.
+
+    Attributes:
+        mean: Posterior mean; without noise the value itself, without a model the mean of the evaluations.
+        low: Lower end of its 95 % interval; null where no model could be fitted.
+        high: Upper end.
+        evaluations: Number of evaluations of the network that have the objective.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    evaluations: int
+
+
+class RecommendedProposal(JsonObject):
+    """A network of the recommended Pareto set.
+
+    Attributes:
+        proposal: Id of its first proposal in the study.
+        number: Number of this proposal.
+        architecture: Key of the architecture.
+        expected: Estimate of each objective, by name.
+    """
+
+    proposal: str
+    number: int
+    architecture: str
+    expected: dict[str, ObjectiveEstimate]
+
+
+class RecommendedPareto(JsonObject):
+    """Networks of a study with several noisy objectives whose expected values no other one exceeds in all of them.
+
+    Attributes:
+        noise: Estimated standard deviation of an evaluation in each objective, by name: 0 without noise, null where no
+            model could be fitted.
+        proposals: The networks, the best in the first objective first.
+    """
+
+    noise: dict[str, float | None]
+    proposals: list[RecommendedProposal]

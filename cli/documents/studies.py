@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from archive.cli.documents.base import Document, JsonObject
 from archive.cli.documents.constraints import ConstraintItem, NearestItem
-from archive.cli.documents.pareto import ObjectiveItem, ParetoItem
+from archive.cli.documents.pareto import ObjectiveItem, ParetoItem, RecommendedPareto
 
 StateName = Literal["waiting", "running", "complete", "pruned", "failed"]
 
@@ -232,7 +232,8 @@ class BestList(Document):
         direction: Whether larger or smaller values are better.
         noise: Estimated standard deviation of a result; null where results have no noise, or it cannot be estimated.
         luckiest: Id of the proposal with the best single value where results have noise, else null.
-        pareto: Pareto set of several objectives; null with one, or without results.
+        pareto: Pareto set of several objectives, as measured; null with one, or without results.
+        recommended: Pareto set of their expected values where results have noise; else null.
         nearest: The result of the smallest violation, where none meets the constraints; else null.
         proposals: The best first: by the mean of `expected` where results have noise, else by value; of several
             objectives, in the first.
@@ -244,6 +245,7 @@ class BestList(Document):
     noise: float | None
     luckiest: str | None
     pareto: ParetoItem | None
+    recommended: RecommendedPareto | None
     nearest: NearestItem | None
     proposals: list[BestItem]
 

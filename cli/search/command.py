@@ -169,8 +169,9 @@ def search(
     The recipe is part of the protocol.
 
     --rungs is asynchronous successive halving. A training pauses at the epochs of the first rung, and continues to the
-    next rung if it is among the best 1 / --reduction there; the last rung is the whole training. Trainings that never
-    continue are pruned, and count as evaluations.
+    next rung if it is among the best 1 / --reduction there; the last rung is the whole training. Under --constraint,
+    trainings that meet all bounds at the rung come before the others. Trainings that never continue are pruned, and
+    count as evaluations.
 
     With several --objective, the search looks for the Pareto set: networks that no other one exceeds in all of them.
     Costs that need no training are computed for every candidate: params, flops, and the latencies of a table. The agent

@@ -12,7 +12,7 @@ from archive.cli.render import json_option, open_archive, print_json, print_line
 from archive.cli.study.constraints import nearest_item, unmet
 from archive.cli.study.estimates import best_view, best_views, estimate_item, interval
 from archive.cli.study.items import proposal_item
-from archive.cli.study.pareto import pareto_item, print_pareto
+from archive.cli.study.pareto import pareto_item, print_pareto, print_recommended, recommended_item
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,13 +42,15 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
 
     The best of many noisy values is the luckiest one. Where another training of a network could give another value,
     networks are ranked by the posterior mean of a Gaussian process instead (expected), with an interval of 95 %; the
-    luckiest value is shown beside them. Results without a seed on record, as those of most tables, have no noise.
+    luckiest value is shown beside them. Of several objectives, the Pareto set of the posterior means is shown beside
+    that of the measured values. Results without a seed on record, as those of most tables, have no noise.
     """
     from archive.agents import recommendation
 
     with open_archive(ctx) as archive:
         snapshot = archive.studies.snapshot(name)
         pareto = pareto_item(snapshot)
+        recommended = recommended_item(archive, snapshot) if pareto else None
         ranked = None if pareto else recommendation.of_study(archive, snapshot.study)
         items = _by_value(snapshot, count) if ranked is None else _by_estimate(snapshot, ranked.ranked[:count])
         for item in items:
@@ -58,9 +60,13 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
     if as_json:
         about = {"study": study.name, "objective": study.objective, "direction": study.direction}
         noise = {"noise": ranked and ranked.noise, "luckiest": lucky and lucky.id}
-        print_json({**about, **noise, "pareto": pareto, "nearest": nearest_item(snapshot), "proposals": items})
+        sets = {"pareto": pareto, "recommended": recommended}
+        print_json({**about, **noise, **sets, "nearest": nearest_item(snapshot), "proposals": items})
     elif pareto is not None:
         print_pareto(pareto)
+        if recommended is not None:
+            print_line()
+            print_recommended(recommended)
     elif items:
         _print(study, items)
         if ranked is not None and lucky is not None:

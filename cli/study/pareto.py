@@ -1,13 +1,17 @@
-"""The Pareto set of a study with several objectives, as an item of the JSON output and as a table."""
+"""The Pareto sets of a study with several objectives, measured and recommended: JSON items and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive.cli.render import print_line, print_table
+from archive.cli.study.estimates import interval
 
 if TYPE_CHECKING:
+    from archive.api import Archive
+    from archive.known_costs import KnownCosts
     from archive.store.records import Study
     from archive.store.snapshots import Snapshot
 
@@ -38,8 +42,9 @@ def pareto_item(snapshot: Snapshot) -> dict[str, Any] | None:
                 "number": view.number,
                 "architecture": view.architecture_key,
                 "values": dict(zip(names, values, strict=True)),
+                "evaluations": count,
             }
-            for view, values in zip(found.proposals, found.values, strict=True)
+            for view, values, count in zip(found.proposals, found.values, found.evaluations, strict=True)
         ],
     }
 
@@ -47,9 +52,79 @@ def pareto_item(snapshot: Snapshot) -> dict[str, Any] | None:
 def print_pareto(item: Mapping[str, Any]) -> None:
     """Write the Pareto set as a table, and the hypervolume with its reference point."""
     names = list(item["reference"])
-    rows = [[one["number"], one["architecture"], *one["values"].values()] for one in item["proposals"]]
-    print_table(("number", "architecture", *names), rows, title="Pareto set")
+    repeated = any(one["evaluations"] > 1 for one in item["proposals"])
+    rows = [
+        [one["number"], one["architecture"], *one["values"].values(), *([one["evaluations"]] if repeated else [])]
+        for one in item["proposals"]
+    ]
+    print_table(("number", "architecture", *names, *(["evaluations"] if repeated else [])), rows, title="Pareto set")
     reference = ", ".join(f"{name} {value:.4g}" for name, value in item["reference"].items())
     print_line(f"hypervolume {item['hypervolume']:.4g}, from the worst values: {reference}")
     if item["left_out"]:
         print_line(f"{item['left_out']} results lack an objective, and are left out")
+
+
+def recommended_item(archive: Archive, snapshot: Snapshot) -> dict[str, Any] | None:
+    """Return the recommended set (`archive.cli.documents.pareto.RecommendedPareto`); None without noise."""
+    from archive.agents.objectives import recommendation
+    from archive.store.records import sign
+
+    home = archive.connection.settings.home
+    found = recommendation.of_snapshot(archive, snapshot, lambda study: _known_costs(study, home))
+    if found is None:
+        return None
+    signs = {each.name: sign(each.direction) for each in snapshot.study.objectives}
+    return {
+        "noise": dict(zip(signs, found.noises, strict=True)),
+        "proposals": [
+            {
+                "proposal": view.id,
+                "number": view.number,
+                "architecture": view.architecture_key,
+                "expected": {
+                    name: {
+                        "mean": better * one.score,
+                        **_bounds(better, one.low, one.high),
+                        "evaluations": one.evaluations,
+                    }
+                    for (name, better), one in zip(signs.items(), estimates, strict=True)
+                },
+            }
+            for view, estimates in zip(found.proposals, found.estimates, strict=True)
+        ],
+    }
+
+
+def print_recommended(item: Mapping[str, Any]) -> None:
+    """Write the recommended Pareto set as a table, and the noise of each objective."""
+    names = list(item["noise"])
+    columns = [part for name in names for part in (name, *(["95 %"] if item["noise"][name] != 0.0 else []))]
+    rows = []
+    for one in item["proposals"]:
+        row = [one["number"], one["architecture"]]
+        for name in names:
+            estimate = one["expected"][name]
+            row += [estimate["mean"], *([interval(estimate)] if item["noise"][name] != 0.0 else [])]
+        rows.append([*row, max(each["evaluations"] for each in one["expected"].values())])
+    title = "Recommended Pareto set, by expected values"
+    print_table(("number", "architecture", *columns, "evaluations"), rows, title=title)
+    noises = [f"{name} {noise:.2g}" for name, noise in item["noise"].items() if noise]
+    if noises:
+        print_line(f"noise of an evaluation: {', '.join(noises)}")
+
+
+def _bounds(better: float, low: float | None, high: float | None) -> dict[str, float | None]:
+    ends = sorted(better * end for end in (low, high) if end is not None)
+    return dict(zip(("low", "high"), ends or (None, None), strict=True))
+
+
+def _known_costs(study: Study, home: Path) -> KnownCosts:
+    from archive.errors import ArchiveError
+    from archive.known_costs import NO_COSTS
+    from archive.trainer.tasks import known_costs
+
+    try:
+        return known_costs.of_study(study, home)
+    except ArchiveError:
+        # A file of the task that may not be opened here: its costs are then estimated from the results.
+        return NO_COSTS

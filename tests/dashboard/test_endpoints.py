@@ -15,7 +15,7 @@ from archive.errors import UsageError
 from archive.plots.data import network_map
 from archive.store.records import Objective, Result, State
 from tests.support import wait_until
-from tests.support.stores import Suggestion, cells, evaluate, propose, study, suggest
+from tests.support.stores import Repeat, Suggestion, cells, evaluate, propose, study, suggest
 
 EVIL = "<img src=x onerror=alert(1)>"
 
@@ -72,6 +72,19 @@ def test_several_objectives_have_a_best_each_and_a_pareto_set(archive, client):
     assert client.get("/api/study/objectives?study=one").json() == {
         "objectives": [{"name": "accuracy", "direction": "maximise"}]
     }
+
+
+def test_a_hypervolume_that_decreases_with_a_mean_is_shown(archive, client):
+    archive.studies.create(study(objective="accuracy", further=(Objective("loss", "minimise"),)))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    bad, lucky = cells(2)
+    outcomes = [
+        Result(value, {"accuracy": value, "loss": loss}) for value, loss in ((0.0, 2.0), (0.8, 1.0), (0.4, 1.0))
+    ]
+    archive.proposals.create("study", agent, [Suggestion(bad), Suggestion(lucky), Repeat(lucky)], outcomes=outcomes)
+    found = client.get("/api/study/objectives?study=study").json()
+    assert [(each["number"], each["values"]) for each in found["front"]] == [(1, [pytest.approx(0.6), 1.0])]
+    assert found["history"] == [[0, 0.0], [1, 0.8], [2, pytest.approx(0.6)]]
 
 
 def test_the_table_is_sorted_and_filtered_by_the_server(archive, client):

@@ -15,7 +15,7 @@ from archive.dashboard.feeds import study
 from archive.database import statements
 from archive.exchange import statements as load_statements
 from archive.plots.data import curves
-from archive.queue import admission, claims, completion, depth, leases, lookups, successive_halving, updates, workers
+from archive.queue import admission, claims, completion, depth, leases, lookups, promotions, updates, workers
 from archive.store import (
     architectures,
     costs,
@@ -71,11 +71,11 @@ STATEMENTS = {
     "new distances": distances.CREATE,
     "changed distances": distances.UPDATE,
     "reserve weights": lineage.RESERVE,
-    "configurations of studies": successive_halving.CONFIGS,
-    "standings at rungs": successive_halving.STANDINGS,
+    "configurations of studies": promotions.CONFIGS,
+    "standings at rungs": promotions.STANDINGS,
     "results of a longer training": completion.COMPLETE_AGAIN,
-    "paused trainings": successive_halving.PAUSED,
-    "promoted proposals": successive_halving.PROMOTED,
+    "paused trainings": promotions.PAUSED,
+    "promoted proposals": promotions.PROMOTED,
     "a worker": workers.BEAT,
     "trainings on the page": study.RUNNING,
     "curves of trainings": curves._IN_TRAINING,

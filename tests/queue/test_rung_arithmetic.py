@@ -8,15 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archive.constraints import parse
 from archive.errors import UsageError
-from archive.queue.successive_halving import Rungs, RungStanding, epochs_of, promotable
-from archive.store.records import State, Study
+from archive.queue.successive_halving import Rungs, RungStanding, RungStudy, epochs_of, promotable
+from archive.store.records import Result, State, Study
 
 THREE = Rungs((2, 6, 18), 3)
 
 
 def standing(number, *values, rung=None, state=State.PRUNED):
     return RungStanding(f"s#{number}", number, state, len(values) - 1 if rung is None else rung, values)
+
+
+def judged(number, value, violation):
+    """A proposal that paused at the first rung, with the violation of its constraints there."""
+    return RungStanding(f"s#{number}", number, State.PRUNED, 0, (value,), violations=(violation,))
 
 
 def numbers(chosen):
@@ -82,6 +88,63 @@ def test_equal_values_and_those_that_are_none():
     without = [standing(0, math.nan), standing(1, math.inf), standing(2, 0.1)]
     assert numbers(promotable(THREE, without, maximise=True)) == [2]
     assert promotable(THREE, [standing(n, math.nan) for n in range(3)], maximise=True) == []
+
+
+def test_networks_that_violate_a_constraint_rank_behind_all_others():
+    limited = [judged(0, 0.9, 0.5), judged(1, 0.8, 0.1), judged(2, 0.1, 0.0)]
+    assert numbers(promotable(THREE, limited, maximise=True)) == [2]
+    assert numbers(promotable(THREE, limited, maximise=False)) == [2]
+    # Six results have two places: the second one goes to the smallest violation, whatever its value.
+    more = [*limited, judged(3, 0.95, math.inf), judged(4, 0.2, 0.2), judged(5, 0.7, math.inf)]
+    assert numbers(promotable(THREE, more, maximise=True)) == [2, 1]
+    # Where no quantity is known, the value decides.
+    unknown = [judged(n, value, math.inf) for n, value in enumerate((0.5, 0.9, 0.7))]
+    assert numbers(promotable(THREE, unknown, maximise=True)) == [1]
+
+
+def test_every_rung_has_violations_of_its_own():
+    both = [
+        RungStanding(f"s#{n}", n, State.PRUNED, 1, (0.5, value), violations=violations)
+        for n, (value, violations) in enumerate([(0.9, (0.0, 0.3)), (0.6, (0.7, 0.0)), (0.7, (0.0, 0.0))])
+    ]
+    assert numbers(promotable(THREE, both, maximise=True)) == [2]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0.0, 0.5, 1.0, math.nan]), st.sampled_from([0.0, 0.0, 0.1, 2.0, math.inf])),
+        min_size=1,
+        max_size=20,
+    ),
+    st.integers(2, 4),
+    st.booleans(),
+)
+def test_the_promoted_lose_against_fewer_than_the_places(results, reduction, maximise):
+    """The rule of Deb, pair by pair, as an oracle."""
+
+    def wins(one, other):
+        (value, violation), (others, violations) = results[one], results[other]
+        if violation != violations:
+            return violation < violations
+        better = value > others if maximise else value < others
+        return better or (value == others and one < other)
+
+    standings = [judged(n, value, violation) for n, (value, violation) in enumerate(results)]
+    usable = [n for n, (value, _) in enumerate(results) if math.isfinite(value)]
+    places = len(results) // reduction
+    expected = {n for n in usable if sum(wins(other, n) for other in usable if other != n) < places}
+    assert {*numbers(promotable(Rungs((1, 2), reduction), standings, maximise=maximise))} == expected
+
+
+def test_constrained_quantities_and_their_violations_by_rung():
+    limits = (parse("latency_ms<=5"), parse("accuracy>=0.8"))
+    study = RungStudy(THREE, objective="accuracy", constraints=limits)
+    assert study.constrained(Result(0.7, {"latency_ms": 6.0})) == [6.0, 0.7]
+    unknown = study.constrained(Result(0.7, {"accuracy": 0.75}))
+    assert math.isnan(unknown[0]) and unknown[1] == 0.75
+    told = study.violations([6.0, 0.8, 4.0, 0.4], 3)
+    assert told == (pytest.approx(0.2), pytest.approx(0.5), math.inf)
+    assert RungStudy(THREE).violations([], 2) == ()
 
 
 @given(

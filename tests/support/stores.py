@@ -49,6 +49,12 @@ class Suggestion:
     priority: float = 0.0
 
 
+class Repeat(Suggestion):
+    """Another evaluation of a known network."""
+
+    repeat = True
+
+
 def suggest(architectures: Iterable[Architecture], **settings: Any) -> list[Suggestion]:
     return [Suggestion(architecture, **settings) for architecture in architectures]
 

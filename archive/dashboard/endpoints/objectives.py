@@ -69,10 +69,10 @@ def _others(snapshot: Snapshot, front: set[int]) -> list[dict[str, Any]]:
 
 
 def _steps(history: tuple[tuple[int, float], ...]) -> list[tuple[int, float]]:
-    """Return the results at which the hypervolume grows, of many some in even steps, and the last result."""
+    """Return the results at which the hypervolume changes, of many some in even steps, and the last result."""
     volumes = np.array([volume for _, volume in history])
-    grows = np.flatnonzero(np.diff(volumes, prepend=-1.0) > 0)
-    kept = grows[evenly(len(grows), STEPS)].tolist()
+    changes = np.flatnonzero(np.diff(volumes, prepend=-1.0) != 0)
+    kept = changes[evenly(len(changes), STEPS)].tolist()
     return [history[at] for at in dict.fromkeys([*kept, len(history) - 1])]
 
 

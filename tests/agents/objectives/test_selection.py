@@ -12,6 +12,7 @@ from archive.agents.base import History, Pending
 from archive.agents.objectives import selection
 from archive.agents.objectives.decomposition import free_boxes
 from archive.agents.objectives.ehvi import LogEhvi
+from archive.agents.objectives.front import reference_point
 from archive.agents.objectives.goals import Goals, points
 from archive.store.records import Objective
 from tests.support.histories import observed, units
@@ -40,7 +41,7 @@ def test_the_suggestion_is_the_best_of_all_candidates(agent, chains):
         agent.method, agent.method.surrogate, history, KNOWN, np.random.default_rng(0)
     )
     posterior = models.fitted[0].posterior([each.functional for each in every[6:]]).in_scores()
-    gains = LogEhvi(*free_boxes(scores, selection.reference_point(scores)))([posterior, -units(every[6:])])
+    gains = LogEhvi(*free_boxes(scores, reference_point(scores)))([posterior, -units(every[6:])])
     assert suggestion.architecture == every[6 + int(np.argmax(gains))]
     assert suggestion.acquisition == pytest.approx(np.exp(gains.max()))
 

@@ -58,3 +58,18 @@ def test_a_search_with_rungs_and_what_is_shown_of_it(archive, user):
     told = user.types(*options, "--rungs", "3", code=2)
     assert "exists with rungs at 2, 6, 60 epochs, one of 2 continues, got" in told.stderr
     assert json.loads(user.types(*options, "--json").stdout)["evaluations"] == 4
+
+
+def test_a_measured_constraint_is_recorded_at_every_rung_and_decides(archive, user):
+    task = ("--task", "diabetes", "--space", "mlp", "--agent", "rand", "--study", "raced", "--trainers", "0")
+    rungs = ("--budget", "4", "--rungs", "2,6", "--reduction", "2", "--constraint", "latency_ms<=1e-6")
+    with serving(archive):
+        # No network is as fast: the fastest ones of each rung continue, and none is the best.
+        user.types("search", *task, *rungs, code=3)
+    rows = archive.query(
+        "MATCH (p:Proposal)-[:RESULTED_IN]->(e) RETURN p.rung_values, p.rung_constrained, e.metric_latency_ms"
+    ).rows
+    assert [len(values) for values, *_ in rows] == [len(constrained) for _, constrained, _ in rows]
+    assert all(constrained[-1] == latency for _, constrained, latency in rows)
+    fastest = min(rows, key=lambda row: row[1][0])
+    assert len(fastest[0]) > 1

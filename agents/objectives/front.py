@@ -1,0 +1,138 @@
+"""Front of a history with several objectives: of estimated scores, so that luck does not make a point of it.
+
+| symbol | meaning                                                                                     | shape  |
+|--------|---------------------------------------------------------------------------------------------|--------|
+| y_ij   | score of evaluation i for objective j, larger is better                                     | scalar |
+| E_n    | evaluations of network n with equal hyperparameters: its replicates                         | set    |
+| f_nj   | estimate of the noise-free score of network n for objective j                               | (k, M) |
+| r      | reference point of the volumes: the worst mean of each objective over replicates, less a    | (M,)   |
+|        | tenth of the range (as Ishibuchi et al., 2018, advise, so that the ends of the front count) |        |
+
+| objective j                                              | f_nj                                           |
+|----------------------------------------------------------|------------------------------------------------|
+| has noise, and the agent's incumbent is a posterior mean | sum_s w_s mu_sj(n), in score units             |
+| all others                                               | mean of y_ij over E_n: y_ij without replicates |
+
+An objective has noise by the rule of `archive.agents.noise` on its own scores. Its posterior is that of the surrogate
+which EHVI ranks candidates by, if that one estimates noise (`Fitted.noises`) and the agent is one that takes the
+greatest posterior mean for its incumbent with one objective (`Method.repeats`). mu_sj and w_s are the means and weights
+of its members.
+
+The front of n noisy scores is one of lucky evaluations. It exceeds the true front, and hides improvements, the more the
+larger n. f is the plug-in estimate, as for one objective (Picheny, Wagner, Ginsbourger, 2013). Daulton, Balandat and
+Bakshy (Parallel Bayesian optimization of multiple noisy objectives, 2021) integrate over the posterior of the front
+instead, at the cost of one decomposition for each sample.
+
+Without noise and replicates f is Y itself, and the front is the measured one, to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.agents.noise import is_noisy, replicate_rows
+from archive.agents.objectives.goals import points
+from archive.agents.surrogates.base import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from archive.agents.base import History, Observation
+    from archive.agents.surrogates.base import Fitted
+
+MARGIN = 0.1
+"""Distance of the reference point beyond the worst scores, as a share of their range."""
+
+MOST = 1000
+"""Most networks to estimate by a posterior: those of the first nondomination ranks, by their means."""
+
+
+class Front(NamedTuple):
+    """Estimated scores of the networks that meet the constraints, (f, M) float64, and r, (M,) float64."""
+
+    scores: Array
+    reference: Array
+
+
+def estimated_front(history: History, fitted: Mapping[int, Fitted], *, posterior: bool) -> Front:
+    """Return the front of a history with goals; dominated points are included.
+
+    Args:
+        history: The history. At least one observation has all objectives.
+        fitted: Position of each learnt objective to its surrogate, before any fantasy.
+        posterior: Whether objectives with noise are estimated by posterior means.
+    """
+    seen, scores = points(history)
+    groups = replicate_rows(seen)
+    estimates = means(scores, groups)
+    reference = reference_point(estimates)
+    met = _met(history, seen, groups)
+    estimates, groups = estimates[met], [each for each, good in zip(groups, met, strict=True) if good]
+    modelled = [at for at in fitted if _is_modelled(fitted[at], seen, scores[:, at])] if posterior else []
+    if modelled and groups:
+        chosen = first_ranks(estimates)
+        estimates = estimates[chosen]
+        networks = [seen[groups[at][0]].architecture.functional for at in chosen]
+        for at in modelled:
+            estimates[:, at] = fitted[at].posterior(networks).in_scores().mean
+    return Front(estimates, reference)
+
+
+def means(scores: Array, groups: Sequence[Sequence[int]]) -> Array:
+    """Return the mean scores of groups of rows, (k, M) float64 for (n, M) scores; equal scores are kept exactly."""
+    several = [scores[list(rows)] for rows in groups]
+    averaged: Array = np.array(
+        [np.where((one == one[0]).all(axis=0), one[0], one.mean(axis=0)) for one in several], np.float64
+    )
+    return averaged.reshape(len(groups), scores.shape[1])
+
+
+def reference_point(scores: Array) -> Array:
+    """Return r for the scores of networks: (k, M) to (M,) float64."""
+    worst, best = scores.min(axis=0), scores.max(axis=0)
+    reference: Array = worst - MARGIN * np.where(best > worst, best - worst, 1.0)
+    return reference
+
+
+def first_ranks(scores: Array) -> list[int]:
+    """Return the rows of the first nondomination ranks, at most `MOST`, in increasing order."""
+    import moocore
+
+    if len(scores) <= MOST:
+        return list(range(len(scores)))
+    ranks: NDArray[np.int64] = moocore.pareto_rank(scores, maximise=True)
+    return sorted(np.argsort(ranks, kind="stable")[:MOST].tolist())
+
+
+def _is_modelled(fitted: Fitted, seen: Sequence[Observation], scores: Array) -> bool:
+    """Return whether an objective has noise that its surrogate estimates."""
+    if fitted.noises() is None or any(one.hyperparameters for one in seen):
+        # The models do not know hyperparameters.
+        return False
+    return is_noisy([replace(one, score=score) for one, score in zip(seen, scores.tolist(), strict=True)])
+
+
+def _met(history: History, seen: Sequence[Observation], groups: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
+    """Return whether networks meet the constraints, (k,): those of a network's mean quantities over its replicates."""
+    if history.constraints is None:
+        return np.ones(len(groups), np.bool_)
+    return history.constraints.met([_averaged([seen[row] for row in rows]) for rows in groups])
+
+
+def _averaged(several: Sequence[Observation]) -> Observation:
+    if len(several) == 1 or not several[0].measured:
+        return several[0]
+    columns = zip(*(one.measured for one in several), strict=True)
+    return replace(several[0], measured=tuple(map(_finite_mean, columns)))
+
+
+def _finite_mean(values: Sequence[float]) -> float:
+    finite = [value for value in values if np.isfinite(value)]
+    if not finite:
+        return values[0]
+    return finite[0] if len({*finite}) == 1 else float(np.mean(finite))
