@@ -48,6 +48,8 @@ RETRY_SECONDS = 5.0
 """Pause after a call that the store did not answer."""
 PARTING_SHARE = 0.5
 """Share of the daemon's grace for the networks of trials that have ended."""
+LATE_SECONDS = 2.0
+"""Time beyond that for the last write."""
 
 
 @final
@@ -95,7 +97,8 @@ class ProxyMeasurer:
             self._ends_at = asked + PARTING_SHARE * self._options.parting_seconds
             self._closing.set()
             self._claims.put(None)
-            self._thread.join()
+            # A store that does not answer must not hold the daemon.
+            self._thread.join(max(0.0, self._ends_at - time.monotonic()) + LATE_SECONDS)
 
     def observe(self, event: Event) -> None:
         """Receive the claims of the daemon."""

@@ -34,6 +34,8 @@ NICENESS = 10
 """Priority beside trials, by which the process has about a tenth of a core that a trial needs, too."""
 MOST_DEATHS = 3
 """Number of networks in a row that end the process, after which the machine counts as unfit for the task."""
+MOST_BYTES = 1 << 20
+"""Largest answer."""
 _TICK = 0.1
 _JOIN_SECONDS = 5.0
 
@@ -111,8 +113,8 @@ class MeasurementProcess:
                     self.close()
                     return {"reason": f"it took longer than {MOST_SECONDS:g} s"}
             # The process runs code of other packages: only text is read from it.
-            answer: dict[str, Any] = json.loads(connection.recv_bytes())
-        except (EOFError, OSError):
+            answer: dict[str, Any] = json.loads(connection.recv_bytes(MOST_BYTES))
+        except (EOFError, OSError, ValueError):
             process.join(_JOIN_SECONDS)
             self.close()
             return {"reason": f"the process of the measurement ended with status {process.exitcode}"}
