@@ -131,21 +131,21 @@ def test_a_table_is_answered_and_advises_the_import(archive, run, tmp_path, capl
 @pytest.mark.lasts(25)
 def test_a_killed_trainer_leaves_whole_scores_and_another_goes_on(archive, start, tmp_path):
     propose(archive, [])
-    first = start(study="study", proxies=30)
+    first = start(study="study", proxies=16)
     wait_until(lambda: measured(archive), 90, "the first measurement")
     processes = psutil.Process(first.pid).children(recursive=True)
     first.kill()
     first.wait()
     before = measured(archive)
-    assert 0 < len(before) < 30
-    assert all({*each} == ALL for each in scores(archive, sample(30)).values())
+    assert 0 < len(before) < 16
+    assert all({*each} == ALL for each in scores(archive, sample(16)).values())
     _, alive = psutil.wait_procs(processes, 10)
     assert not alive
     # Two trainers share the rest.
-    second, third = (start(study="study", proxies=30) for _ in range(2))
-    wait_until(lambda: len(measured(archive)) == 30, 120, "the rest of the sample")
+    second, third = (start(study="study", proxies=16) for _ in range(2))
+    wait_until(lambda: len(measured(archive)) == 16, 300, "the rest of the sample")
     after = measured(archive)
-    assert after.keys() == {each.key for each in sample(30)}
+    assert after.keys() == {each.key for each in sample(16)}
     assert {key: after[key] for key in before} == before
     for daemon in (second, third):
         daemon.terminate()
