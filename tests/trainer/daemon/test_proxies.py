@@ -142,14 +142,12 @@ def test_a_killed_trainer_leaves_whole_scores_and_another_goes_on(archive, start
     _, alive = psutil.wait_procs(processes, 10)
     assert not alive
     # Two trainers share the rest.
-    second, third = (start(study="study", proxies=16) for _ in range(2))
-    wait_until(lambda: len(measured(archive)) == 16, 300, "the rest of the sample")
+    homes = [tmp_path / name for name in ("second", "third")]
+    with serving(archive, homes[0], study="study", proxies=16), serving(archive, homes[1], study="study", proxies=16):
+        wait_until(lambda: len(measured(archive)) == 16, 300, "the rest of the sample")
     after = measured(archive)
     assert after.keys() == {each.key for each in sample(16)}
     assert {key: after[key] for key in before} == before
-    for daemon in (second, third):
-        daemon.terminate()
-        assert daemon.wait(60) == 0
 
 
 @pytest.mark.lasts(6)
