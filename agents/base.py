@@ -22,6 +22,7 @@ from archive.agents.recorded import Recorded, arguments
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.spaces.base import Space
+from archive.spaces.sampling import draw_distinct
 
 if TYPE_CHECKING:
     from archive.agents.constraints.slacks import StudyConstraints
@@ -185,6 +186,7 @@ class Agent(Recorded, ABC):
         several_objectives: Whether it searches for all objectives of `History.goals`, or for the score alone.
         uses_constraints: Whether it uses `History.constraints`; others see penalised scores
             (`archive.agents.constraints.penalty`).
+        uses_proxies: Whether it uses `History.proxies`.
         space: The search space.
     """
 
@@ -192,6 +194,7 @@ class Agent(Recorded, ABC):
     info: ClassVar[AgentInfo | None] = None
     several_objectives: ClassVar[bool] = False
     uses_constraints: ClassVar[bool] = False
+    uses_proxies: ClassVar[bool] = False
 
     def __init__(self, space: Space) -> None:
         """Keep the space."""
@@ -285,16 +288,4 @@ def draw_new(make: Callable[[], Suggestion | None], n: int, taken: Iterable[str]
         n: Number of suggestions to return.
         taken: Functional keys that must not be suggested.
     """
-    seen = set(taken)
-    suggestions: list[Suggestion] = []
-    # After 200 draws without a new one, less than 5 % of the space is left, with 99.99 % certainty: (1 - 0.05)^200.
-    misses = 0
-    while len(suggestions) < n and misses < 200:
-        suggestion = make()
-        if suggestion is None or suggestion.architecture.functional_key in seen:
-            misses += 1
-            continue
-        misses = 0
-        seen.add(suggestion.architecture.functional_key)
-        suggestions.append(suggestion)
-    return suggestions
+    return draw_distinct(make, lambda one: one.architecture.functional_key, n, taken)

@@ -119,6 +119,7 @@ class Portfolio(Agent):
     )
     several_objectives = True
     uses_constraints = True
+    uses_proxies = True
 
     def __init__(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
     from archive.trainer.protocols.base import TrainingProtocol
     from archive.trainer.tasks.base import Task
-    from archive.trainer.tasks.tabular import TabularTask
 
     Measured = tuple[Task, TrainingProtocol, list[Architecture]]
 
@@ -86,11 +84,12 @@ def proxies(
 
 def _trained(name: str | None, protocol: str | None, space: str | None) -> Measured:
     """Return a task with a protocol."""
+    from archive.trainer.proxies.studies import with_inputs
     from archive.trainer.tasks import registry
 
     if name is None:
         raise UsageError("name the task with --task, or a study with --study")
-    task = _with_inputs(registry.get(name))
+    task = with_inputs(registry.get(name))
     rules = task.protocol(protocol, space or "")
     registry.prepare(task, rules)
     return task, rules, []
@@ -98,36 +97,19 @@ def _trained(name: str | None, protocol: str | None, space: str | None) -> Measu
 
 def _studied(archive: Archive, name: str) -> Measured:
     """Return the task and the protocol of a study, and the networks that it evaluated."""
-    from archive.store.protocol_names import ProtocolName
-    from archive.trainer.tasks import registry
+    from archive.trainer.proxies.studies import subject_of
     from archive.trainer.tasks.file_access import FileAccess
 
     study = archive.studies.get(name)
-    task = _with_inputs(registry.of_study(study, FileAccess.of(archive.connection.settings.home)))
-    parts = ProtocolName.parse(study.protocol)
-    # Inherited weights and objectives come after the initialisation.
-    rules = task.protocol(str(replace(parts, morph=False, objective=None)))
+    task, rules = subject_of(study, FileAccess.of(archive.connection.settings.home))
     return task, rules, [each.architecture for each in archive.studies.evaluations([name])]
-
-
-def _with_inputs(task: Task | TabularTask) -> Task:
-    from archive.trainer.tasks.base import Task
-
-    if not isinstance(task, Task):
-        raise UsageError(
-            f"the networks of the table {task.name!r} get no inputs: archive import proxies reads published scores"
-        )
-    return task
 
 
 def _drawn(task: Task, space: str | None, count: int) -> list[Architecture]:
     """Return random networks of a space: more of them begin with the same ones."""
-    import numpy as np
+    from archive.trainer.proxies.studies import sample_of
 
-    from archive.agents.baselines.random_search import samples
-
-    chosen = task.search_space(space)
-    return [one.architecture for one in samples(chosen, count, (), np.random.default_rng(0))] if count else []
+    return sample_of(task.search_space(space), count) if count else []
 
 
 class _MeasurementProgress:

@@ -14,10 +14,11 @@ from archive.cli.exit_codes import ExitCode
 from archive.cli.names import AGENT, LAUNCHER, PROTOCOL, RECIPE, SPACE, STUDY, STUDY_LIST, TASK
 from archive.cli.parameters import Count, listed, settings_of
 from archive.cli.render import json_option, open_archive, print_json, print_message
-from archive.cli.search import report
+from archive.cli.search import first_proxies, report
 from archive.cli.search.announcements import announce, announce_more, announce_sources
 from archive.cli.search.report import evaluated
 from archive.cli.search.request import SearchOptions, SearchRequest, named, request_of
+from archive.cli.trainer.proxies import proxies_option
 from archive.cli.trainer.trial_limits import limit_options
 from archive.errors import SearchError
 
@@ -115,6 +116,7 @@ TABLE_PAUSE = 0.01
 )
 @click.option("--device", metavar="DEVICE", show_default="auto", help="Device of the trainers: cpu, cuda, cuda:1 …")
 @limit_options
+@proxies_option
 @observe_option
 @click.option("--seed", type=Count(0), show_default="the study's, else 0", help="Random seed of the study.")
 @click.option(
@@ -150,6 +152,7 @@ def search(
     trainers: int,
     engine: str,
     device: str | None,
+    proxies: int | None,
     observe: tuple[str, ...],
     seed: int | None,
     rungs: str | None,
@@ -225,7 +228,7 @@ def search(
             last = archive.studies.snapshot(study.name)
             announce_more(study, evaluated(last.counts), budget)
         else:
-            start = partial(SearchTrainers, launcher, device=device, limits=limits, observe=observe)
+            start = partial(SearchTrainers, launcher, device=device, limits=limits, observe=observe, proxies=proxies)
             last = _search(ctx, archive, study, request, start, trainers, batch or max(1, trainers), retrain)
         reason = report.nothing_left(archive, last, request.agent, searched=not more)
         if reason is not None:
@@ -279,6 +282,7 @@ def _search(
     # A table answers at once: frequent polls let the agent use each result as soon as it is stored.
     pause = TABLE_PAUSE if isinstance(protocol, TabularProtocol) else loop.PAUSE
     with Interruption() as interruption, view, own:
+        first_proxies.await_proxies(archive, study, agent, own, interruption)
         snapshots = loop.run(
             *(archive, study, agent),
             version=__version__,

@@ -39,6 +39,10 @@ class SearchTrainers:
         device: Device of the trainings; None lets the trainers choose.
         limits: Limits of a trial, by the parameters of `archive.cli.trainer.trial_limits`.
         observe: Observers of the trials, as `--observe` takes them.
+        proxies: Number of random networks whose proxies they measure, as `--proxies` takes it.
+
+    Attributes:
+        proxies: The same.
     """
 
     def __init__(
@@ -51,7 +55,9 @@ class SearchTrainers:
         device: str | None = None,
         limits: Mapping[str, float | None] | None = None,
         observe: Sequence[str] = (),
+        proxies: int | None = None,
     ) -> None:
+        self.proxies = proxies
         local = launcher.name == "local"
         grace = max(OBSERVED_SECONDS, launcher.grace_seconds) if observe else launcher.grace_seconds
         arguments = ["--study", study, "--grace", f"{grace:g}s"]
@@ -60,6 +66,7 @@ class SearchTrainers:
         shared = ["--devices", device or "auto", "--slots", "1", "--share-devices"]
         arguments += shared if local else ["--devices", device] if device else []
         arguments += trial_limits.arguments(limits or {})
+        arguments += [] if proxies is None else ["--proxies", str(proxies)]
         for observer in observe:
             arguments += ["--observe", observer]
         name = records.base_name(f"search-{launcher.name}", study) + (f"-{os.getpid()}" if local else "")

@@ -20,6 +20,7 @@ from archive.cli.parameters import Count, Duration, listed
 from archive.cli.render import json_option, open_archive, print_json, print_message
 from archive.cli.trainer.devices import device_options
 from archive.cli.trainer.fleet_options import check_times, fleet_options, passed, shortest
+from archive.cli.trainer.proxies import proxies_option
 from archive.cli.trainer.tables import print_workers
 from archive.cli.trainer.trial_limits import limit_options
 from archive.cli.trainer.trials_on import executor_of
@@ -62,6 +63,7 @@ def trainer() -> None:
     help="After each training, measure the latency of the network for this long at most; 0: do not measure it.",
 )
 @click.option("--latency-batch", type=Count(1), default=1, help="Batch size of the measured latency.")
+@proxies_option
 @click.option(
     "--checkpoint",
     "checkpoint_seconds",

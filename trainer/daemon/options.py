@@ -43,6 +43,8 @@ class TrainerOptions:
         latency_seconds: Longest time for measuring the latency of a trained network (`archive.trainer.trial.costs`); 0
             measures none.
         latency_batch: Number of inputs of a pass whose latency is measured.
+        proxies: Number of random networks of a study's space whose zero-cost proxies are measured, beside those of all
+            trained networks (`archive.trainer.daemon.proxies`); None measures none.
         parting_seconds: Time that trials get to save a checkpoint when the trainer is stopped.
         wait_seconds: Longest wait for an unreachable store at the start; None waits until it answers.
         scale: Delay of a table's result, as a multiple of the recorded training time; 0 answers at once.
@@ -76,6 +78,7 @@ class TrainerOptions:
     precision: str = "auto"
     latency_seconds: float = 0.5
     latency_batch: int = 1
+    proxies: int | None = None
     parting_seconds: float = 8.0
     wait_seconds: float | None = None
     scale: float = 0.0

@@ -46,6 +46,7 @@ from archive.trainer.daemon.limits.time_limit import TimeLimit
 from archive.trainer.daemon.options import TICK_SECONDS, Tally, TrainerOptions
 from archive.trainer.daemon.outcomes import Outcomes
 from archive.trainer.daemon.paths import TrainerPaths
+from archive.trainer.daemon.proxies.measurer import ProxyMeasurer
 from archive.trainer.daemon.shutdown import StopSignal
 from archive.trainer.tasks.tabular import TabularTask
 from archive.trainer.trial import failures, inheritance
@@ -82,11 +83,12 @@ class Trainer:
         self.paths = TrainerPaths.of(settings, self.options, home)
         self.spool = self.paths.spool(" ".join((settings.uri or "embedded", settings.database or "")))
         self.worker = f"{platform.node()}-{os.getpid()}-{secrets.token_hex(3)}"
-        self.observers = list(observers)
+        self.stop_signal = StopSignal(self.options.parent)
+        self._proxies = ProxyMeasurer(archive, self.options, self.paths, self.stop_signal, lambda: bool(self.in_flight))
+        self.observers = [*observers, self._proxies.observe]
         self._emit = partial(events.notify, self.observers)
         self.client = StoreClient(archive, self.worker, self.options, self.spool, self._emit)
         self.outcomes = Outcomes(self.client, self.paths, self.options, self._emit)
-        self.stop_signal = StopSignal(self.options.parent)
         self.executor = executor or LocalExecutor(self.paths.scratch)
         self.time_limit = TimeLimit(self.options)
         self.devices = TrainerDevices(self.options, self.executor.hardware)
@@ -126,6 +128,7 @@ class Trainer:
             self.paths.check()
             retry.wait_for_store(self._arrive, self.options.wait_seconds, log.warning, self.stop_signal.stopping)
             # From the last to the first:
+            at_end.enter_context(self._proxies)
             for last in (self.devices.release, self.client.depart, self.paths.close, self.executor.close):
                 at_end.callback(last)
             at_end.callback(self.spool.release)

@@ -55,11 +55,7 @@ class ProxyMeasurement:
         import numpy as np
         import torch
 
-        recipe = ProtocolName.parse(protocol.name).recipe
-        if recipe != DEFAULT_RECIPE:
-            raise UsageError(
-                f"proxies are those of networks of the default recipe, and the protocol {protocol.name} has {recipe!r}"
-            )
+        check_recipe(protocol)
         self.form, self._kind, self._device = task.form(protocol), task.kind, device
         part = task.load(protocol).train
         rows = np.sort(np.random.default_rng(SEED).permutation(len(part))[:BATCH])
@@ -80,6 +76,19 @@ class ProxyMeasurement:
         probe = NetworkProbe(module.to(self._device), self._inputs, self._targets, self._kind, SEED)
         scores = {name: _score(name, probe, architecture.key) for name in registry.names()}
         return {**scores, "params": float(size.params), "flops": float(size.flops)}
+
+
+def check_recipe(protocol: TrainingProtocol) -> None:
+    """Check that a protocol trains the networks of the default recipe.
+
+    Raises:
+        UsageError: It has another recipe.
+    """
+    recipe = ProtocolName.parse(protocol.name).recipe
+    if recipe != DEFAULT_RECIPE:
+        raise UsageError(
+            f"proxies are those of networks of the default recipe, and the protocol {protocol.name} has {recipe!r}"
+        )
 
 
 def _score(name: str, probe: NetworkProbe, key: str) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from archive.trainer.proxies import registry
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("archive.trainer")
 
+Measure = Callable[["Architecture"], Mapping[str, float] | None]
+"""Returns the scores of a network; None where it has none now, so that nothing is stored."""
+
 BATCH = 10
 """Networks that are stored at a time: an interruption loses the measurements of fewer."""
 
@@ -25,8 +28,9 @@ def measure(
     archive: Archive,
     task: Task,
     protocol: TrainingProtocol,
-    networks: Sequence[Architecture],
+    networks: Iterable[Architecture],
     *,
+    measured: Measure | None = None,
     device: str = "cpu",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> int:
@@ -37,7 +41,8 @@ def measure(
         task: The task.
         protocol: Its protocol.
         networks: Networks of spaces that suit the task.
-        device: Device in torch's notation.
+        measured: Measures a network; None measures in this process.
+        device: Device of a measurement in this process, in torch's notation.
         progress: Receives the number of networks done and in all, after each.
 
     Returns:
@@ -48,18 +53,29 @@ def measure(
         UsageError: The protocol has a recipe.
         SettingsError: The data are missing.
     """
+    new = unmeasured(archive, task, protocol, networks)
+    if not new:
+        return 0
+    measured = measured or ProxyMeasurement(task, protocol, device)
+    archive.architectures.add(new)
+    count = 0
+    for begin in range(0, len(new), BATCH):
+        scores: dict[str, Mapping[str, float]] = {}
+        for done, network in enumerate(new[begin : begin + BATCH], begin + 1):
+            if (own := measured(network)) is not None:
+                scores[network.key] = own
+            progress(done, len(new))
+        if scores:
+            archive.proxies.add(task.name, protocol.name, SOURCE, scores)
+        count += len(scores)
+    return count
+
+
+def unmeasured(
+    archive: Archive, task: Task, protocol: TrainingProtocol, networks: Iterable[Architecture]
+) -> list[Architecture]:
+    """Return the networks, sorted by key, of which the archive lacks a proxy."""
     by_key = {network.key: network for network in networks}
     known = archive.proxies.of_networks(task.name, protocol.name, SOURCE, by_key)
     # A package may have added a proxy since.
-    new = [network for key, network in sorted(by_key.items()) if {*registry.names()} - known.get(key, {}).keys()]
-    if not new:
-        return 0
-    measured = ProxyMeasurement(task, protocol, device)
-    archive.architectures.add(new)
-    for begin in range(0, len(new), BATCH):
-        scores = {}
-        for network in new[begin : begin + BATCH]:
-            scores[network.key] = measured(network)
-            progress(begin + len(scores), len(new))
-        archive.proxies.add(task.name, protocol.name, SOURCE, scores)
-    return len(new)
+    return [network for key, network in sorted(by_key.items()) if {*registry.names()} - known.get(key, {}).keys()]

@@ -78,6 +78,15 @@ def test_limits_of_trials_reach_the_trainers_as_they_were_set(started, tmp_path)
     assert {name: received[name] for name in names} == limits
 
 
+def test_the_number_of_proxies_reaches_the_trainers(started, tmp_path):
+    for chosen in (None, 0, 50):
+        with trainers(1, "study", load(home=tmp_path, environment={}), proxies=chosen):
+            pass
+        (command, _) = started.pop()
+        received = parsed("trainer", "start", *command[command.index("trainer") + 1 :])
+        assert received["proxies"] == chosen
+
+
 def test_each_study_has_logs_of_its_own(started, tmp_path):
     settings = load(home=tmp_path, environment={})
     for study in ("a/b", "a_b", "a b", "../a"):

@@ -1,0 +1,96 @@
+"""The wait of a search for the proxies that its trainers measure before the first proposal."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from archive.cli.render import print_message
+from archive.errors import ArchiveError
+
+if TYPE_CHECKING:
+    from archive.agents.base import Agent
+    from archive.api import Archive
+    from archive.architecture.graph import Architecture
+    from archive.cli.search.interruption import Interruption
+    from archive.cli.search.trainers import SearchTrainers
+    from archive.store.records import Study
+    from archive.trainer.protocols.base import TrainingProtocol
+    from archive.trainer.tasks.base import Task
+
+MOST_SECONDS = 120.0
+"""Longest wait: trainers may be late, or networks large. What is measured later informs later proposals."""
+PAUSE = 0.5
+"""Seconds between two looks."""
+
+
+def await_proxies(
+    archive: Archive, study: Study, agent: Agent, trainers: SearchTrainers, interruption: Interruption
+) -> None:
+    """Wait until the trainers have measured the sample of a new study's space, for an agent that uses proxies.
+
+    Args:
+        archive: The archive.
+        study: The study.
+        agent: Its agent.
+        trainers: Trainers of the search, which have started.
+        interruption: Ends the wait.
+
+    Raises:
+        InterruptedBySignal: A signal has arrived.
+        ArchiveError: The trainers have ended with an error, or the store does not answer.
+    """
+    if not trainers.proxies or not trainers.fleet.upper:
+        return
+    try:
+        task, protocol, sample = _sample(archive, study, trainers.proxies)
+    except ArchiveError as error:
+        print_message(f"no proxies are measured: {error}")
+        return
+    if not agent.uses_proxies:
+        print_message(f"proxies are measured, and the agent {agent.kind} does not use them")
+        return
+    _wait(archive, study, (task, protocol, sample), trainers, interruption)
+
+
+def _sample(archive: Archive, study: Study, count: int) -> tuple[Task, TrainingProtocol, list[Architecture]]:
+    """Return the task, the protocol and the networks that trainers of a study measure.
+
+    Raises:
+        ArchiveError: They measure none.
+    """
+    from archive.spaces import recorded
+    from archive.trainer.proxies import studies
+    from archive.trainer.tasks.file_access import FileAccess
+
+    home = archive.connection.settings.home
+    task, protocol = studies.subject_of(study, FileAccess.of(home))
+    space = recorded.of_record(study.space, study.space_config, home)
+    return task, protocol, studies.sample_of(space, count)
+
+
+def _wait(
+    archive: Archive,
+    study: Study,
+    subject: tuple[Task, TrainingProtocol, list[Architecture]],
+    trainers: SearchTrainers,
+    interruption: Interruption,
+) -> None:
+    from archive.trainer.proxies.stored import unmeasured
+
+    evaluated = sum(count for state, count in archive.studies.counts(study.name).items() if state.evaluated)
+    end = time.monotonic() + MOST_SECONDS
+    task, protocol, left = subject
+    left = [] if evaluated else unmeasured(archive, task, protocol, left)
+    if left:
+        print_message(
+            f"the trainers measure the proxies of {len(left)} networks before the first proposal, which waits for "
+            f"{MOST_SECONDS:g} s at most"
+        )
+    while left and time.monotonic() < end:
+        interruption.wait(PAUSE)
+        interruption.check()
+        trainers.keep_alive(0, study.budget)
+        left = unmeasured(archive, task, protocol, left)
+    if left:
+        print_message(f"the search begins while {len(left)} networks are left to measure")

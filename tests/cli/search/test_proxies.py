@@ -1,0 +1,58 @@
+"""`archive search --proxies` as a user has it: trainers measure first, and the agent uses what they have measured."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from archive import spaces
+from archive.agents.replay import recheck
+from archive.trainer.proxies.measurement import SOURCE
+from archive.trainer.proxies.studies import sample_of
+from tests.support.commands import parsed, shell, table
+
+COUNT = 22
+"""More than the least number with which the agent uses proxies."""
+
+
+@pytest.fixture
+def user(archive, store_settings, tmp_path):
+    with shell(store_settings, tmp_path) as opened:
+        yield opened
+
+
+@pytest.mark.lasts(40)
+def test_the_first_proposal_uses_what_the_trainers_measured(archive, user):
+    command = ("search", "--agent", "portfolio", "--task", "diabetes", "--space", "mlp", "--study", "s")
+    options = ("--trainers", "2", "--device", "cpu", "--proxies", str(COUNT), "--json")
+    done = user.runs(*command, "--budget", "3", *options)
+    assert done.returncode == 0, done.stderr
+    assert f"measure the proxies of {COUNT} networks before the first proposal" in done.stderr
+    assert json.loads(done.stdout)["evaluations"] == 3
+    proposals = archive.proposals.list("s")
+    assert all(each.based_on["proxies"]["source"] == SOURCE for each in proposals)
+    assert proposals[0].based_on["proxies"]["networks"] >= COUNT
+    measured = {row[0] for row in archive.query("MATCH (a:Architecture)-[:MEASURED]->() RETURN a.key").rows}
+    sample = {each.key for each in sample_of(spaces.get("mlp"), COUNT)}
+    assert measured == sample | {each.architecture_key for each in proposals}
+    assert len(recheck(archive, "s").same) == 3
+    # The same command again waits for nothing.
+    again = user.types(*command, "--budget", "3", *options)
+    assert "measure the proxies" not in again.stderr
+
+
+@pytest.mark.lasts(8)
+def test_a_table_says_where_its_proxies_come_from(archive, user, tmp_path):
+    command = ("search", "--agent", "random", "--task", table(tmp_path), "--budget", "2", "--proxies")
+    done = user.runs(*command)
+    assert done.returncode == 0, done.stderr
+    assert "archive import proxies reads published scores" in done.stderr
+
+
+def test_the_number_may_be_left_out():
+    for command in (("trainer", "start"), ("search",)):
+        assert parsed(*command)["proxies"] is None
+        assert parsed(*command, "--proxies")["proxies"] == 100
+        assert parsed(*command, "--proxies", "--study", "s")["proxies"] == 100
+        assert parsed(*command, "--proxies", "0")["proxies"] == 0
