@@ -93,6 +93,7 @@ def test_a_killed_measurement_costs_neither_the_trial_nor_the_daemon(archive, ru
     assert not measured(archive)
 
 
+@pytest.mark.whole
 @pytest.mark.lasts(8)
 def test_a_network_that_ends_the_process_is_left_out(archive, run, monkeypatch, caplog):
     """The process of the measurement is killed once; the next network gets another one."""
@@ -128,6 +129,7 @@ def test_a_table_is_answered_and_advises_the_import(archive, run, tmp_path, capl
     assert not measured(archive) and len(CELLS) > 3
 
 
+@pytest.mark.whole
 @pytest.mark.lasts(25)
 def test_a_killed_trainer_leaves_whole_scores_and_another_goes_on(archive, start, tmp_path):
     propose(archive, [])
