@@ -149,6 +149,11 @@ def _entries(encoded: AdjacencyTable) -> dict[str, float]:
 
 
 @cache
+def has_slots(space: str) -> bool:
+    """Return whether the networks of a space are operations in the same places."""
+    return slots_of(space) is not Space.slots
+
+
 def slots_of(space: str) -> Callable[[Architecture], Mapping[str, str] | None]:
     """Return `Space.slots` of the space of this name."""
     # A vocabulary may exist without a space of the same name.

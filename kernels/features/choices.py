@@ -19,14 +19,13 @@ from typing import ClassVar, Literal, final
 from archive.architecture.choice_operations import CHOICES, parsed
 from archive.architecture.graph import Architecture
 from archive.architecture.operations import vocabulary
-from archive.kernels.features.adjacency import slots_of, table
+from archive.kernels.features.adjacency import has_slots, table
 from archive.kernels.features.embedding import EmbeddedDistance
-from archive.spaces.base import Space
 
 
 def describe(space: str) -> bool:
     """Return whether these features describe the networks of a space: options of no known meaning at fixed places."""
-    return not vocabulary(space).described and slots_of(space) is not Space.slots
+    return not vocabulary(space).described and has_slots(space)
 
 
 @final

@@ -48,6 +48,13 @@ def test_powers_by_component():
     np.testing.assert_allclose(raised.bounds(stack)[2], Exponential([1], 1.0).bounds(stack)[1])
 
 
+def test_ngrams_are_a_member_where_the_wiring_is_searched():
+    with_ngrams = [
+        name for name in ("nasbench101", "nasbench201", "darts", "mlp") if "ngrams" in defaults(spaces.get(name))
+    ]
+    assert with_ngrams == ["nasbench101", "mlp"]
+
+
 def test_members_of_every_space():
     small = spaces.get("choices", decisions={at: ["x", "y", "z"] for at in "abcd"})
     for space in (*map(spaces.get, ("nasbench201", "nasbench101", "mlp", "cnn")), small):
