@@ -22,18 +22,24 @@ if TYPE_CHECKING:
 
 def is_noisy(observations: Sequence[Observation]) -> bool:
     """Return whether the scores of observations have noise, by the table at the head of this module."""
-    groups = [each for each in replicates(observations) if len(each) > 1]
-    if any(len({seen.score for seen in each}) > 1 for each in groups):
-        return True
-    if any(len({seen.seed for seen in each}) > 1 for each in groups):
-        return False
-    return any(seen.seed is not None for seen in observations)
+    first: dict[tuple[str, str], Observation] = {}
+    seeds_differ = False
+    for seen in observations:
+        other = first.setdefault(_configuration(seen), seen)
+        if seen.score != other.score:
+            return True
+        seeds_differ = seeds_differ or seen.seed != other.seed
+    return not seeds_differ and any(seen.seed is not None for seen in observations)
 
 
 def replicates(observations: Iterable[Observation]) -> list[list[Observation]]:
     """Return the observations grouped by network and hyperparameters, in the order of their first ones."""
     groups: dict[tuple[str, str], list[Observation]] = {}
     for seen in observations:
-        settings = repr(sorted(seen.hyperparameters.items())) if seen.hyperparameters else ""
-        groups.setdefault((seen.architecture.functional_key, settings), []).append(seen)
+        groups.setdefault(_configuration(seen), []).append(seen)
     return list(groups.values())
+
+
+def _configuration(seen: Observation) -> tuple[str, str]:
+    settings = repr(sorted(seen.hyperparameters.items())) if seen.hyperparameters else ""
+    return seen.architecture.functional_key, settings
