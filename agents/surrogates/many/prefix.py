@@ -117,8 +117,11 @@ class Prefix:
         trees = CrossFittedTrees.fit(features.matrix(distinct, columns), values)
         residuals = values - trees.out_of_fold
         unit = float(residuals.std()) or 1.0
-        near = relevant(means, RELEVANT).tolist()
-        thetas = process_of_errors(errors, None, [distinct[at] for at in near], residuals[near] / unit).thetas
+        # With each evaluation by itself, so that the noise is fitted to those of one network.
+        rows = np.array([content.position[one.key] for one in networks], np.int64)
+        near = np.flatnonzero(np.isin(rows, relevant(means, RELEVANT)))
+        errors_near = (scale.standardise(scores[near]) - trees.out_of_fold[rows[near]]) / unit
+        thetas = process_of_errors(errors, None, [networks[at] for at in near.tolist()], errors_near).thetas
         held_out, others = split(len(distinct))
         targets = [distinct[at] for at in held_out.tolist()]
         predicted = _rival_of(rival, distinct, means, others, most).posterior(targets).mean
@@ -186,8 +189,8 @@ def process_of_errors(
     Args:
         errors: Its distances, covariance, noise, and method of fitting.
         thetas: (S, p + 1) float64, its hyperparameters; None fits them.
-        networks: u networks.
-        residuals: (u,) float64, their errors in units of their standard deviation.
+        networks: Networks, one for each of n evaluations.
+        residuals: (n,) float64, errors in units of their standard deviation.
     """
     inference = errors.inference if thetas is None else FixedHyperparameters(thetas)
     model = DistanceGP(errors.pairwise, errors.covariance, inference, noise=errors.noise, transform="none")

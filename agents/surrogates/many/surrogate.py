@@ -13,8 +13,13 @@
 | A      | relevant networks: the best, the latest, and some others (`prefix.relevant`)               | scalar|
 | r      | (y - e) / c of those in the prefix, (y - f) / c of those evaluated since                   | (A,)  |
 | mu, v  | posterior mean and variance of a Gaussian process of r                                     | (m,)  |
+| a      | its prior variance                                                                         | scalar|
 
-    g(score) ~ f + c mu, with variance c^2 v + s2
+    g(score) ~ f + c mu, with variance v (c^2 + s2 / a)
+
+Far from the relevant networks v = a, and the variance is that of the errors plus s2. An evaluation of a network tells
+its error and, at once, how far the models of the folds are off: both shares shrink alike. With s2 in full, a noisy
+network would be evaluated again for ever.
 
 The trees learn from every evaluation and predict well far from all of them. The process has what trees lack:
 evaluations since the prefix change it at once, pending proposals shrink its variance, and it is certain near what is
@@ -132,7 +137,11 @@ class CorrectedTrees(Fitted):
         for row, one in enumerate(near):
             if (at := prefix.content.position.get(one.key)) is not None:
                 predicted[row] = prefix.trees.out_of_fold[at]
-        fitted = process_of_errors(process, prefix.thetas, near, (values - predicted) / prefix.unit)
+        # The mean of k evaluations is as certain as k equal ones; else a network would be evaluated again for ever.
+        counts = content.counts[chosen]
+        repeated = [one for one, count in zip(near, counts.tolist(), strict=True) for _ in range(count)]
+        residuals = np.repeat((values - predicted) / prefix.unit, counts)
+        fitted = process_of_errors(process, prefix.thetas, repeated, residuals)
         return cls(prefix, fitted, prefix.unit, float(prefix.scale.standardise(means.max(keepdims=True))[0]))
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
@@ -144,13 +153,14 @@ class CorrectedTrees(Fitted):
         if joint:
             inner = self.process.posterior(architectures, joint=True)
             assert inner.covariances is not None
-            covariances = self.unit**2 * inner.covariances + np.diag(variances)
+            left = inner.variances[0] / self._prior
+            covariances = self.unit**2 * inner.covariances + np.diag(variances * left)
             return self._posterior(means + self.unit * inner.means[0], np.diagonal(covariances[0]), covariances)
         rows = np.arange(len(means))
         if len(rows) > BLOCK:
             rows = promising(means, variances, CORRECTED)
         inner = self.process.posterior([architectures[at] for at in rows.tolist()])
-        corrected = self.unit**2 * inner.variances[0] + variances[rows]
+        corrected = inner.variances[0] * (self.unit**2 + variances[rows] / self._prior)
         means[rows] += self.unit * inner.means[0]
         variances = np.full(len(means), corrected.min(initial=0.0 if len(rows) == 0 else np.inf))
         variances[rows] = corrected
@@ -167,6 +177,10 @@ class CorrectedTrees(Fitted):
     def noises(self) -> Array:
         """See `Fitted.noises`."""
         return (self.prefix.scale.spread * self.unit) ** 2 * self.process.noises()
+
+    @property
+    def _prior(self) -> float:
+        return self.process.covariance.variance(self.process.thetas[0][:-1])
 
     def _posterior(self, means: Array, variances: Array, covariances: Array | None) -> Posterior:
         scale = self.prefix.scale

@@ -235,3 +235,13 @@ def test_up_to_the_threshold_proposals_are_those_without_trees(monkeypatch, seed
                 policy.method = replace(policy.method, many=None)
         proposals.append(agent.propose(known, 2, np.random.default_rng(0)))
     assert proposals[0] == proposals[1]
+
+
+def test_a_network_that_is_evaluated_often_is_certain():
+    noisy = SCORES[:100] + 0.3 * np.random.default_rng(0).standard_normal(100)
+    stds = []
+    for repeats in (1, 30):
+        networks, scores = [*CELLS[:100], *[CELLS[99]] * repeats], [*noisy, *[noisy[99]] * repeats]
+        fitted = surrogate().fit(networks, np.array(scores), np.random.default_rng(0))
+        stds.append(fitted.posterior([CELLS[99]]).std[0])
+    assert stds[1] < 0.5 * stds[0]
