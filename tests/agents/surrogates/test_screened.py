@@ -55,7 +55,7 @@ def test_held_out_networks_are_of_one_fold_that_the_others_lack():
         assert (others % 4 != 0).all()
 
 
-@pytest.mark.parametrize(("usual", "rival", "better"), [(1.0, 0.2, True), (0.2, 1.0, False), (0.5, 0.48, False)])
+@pytest.mark.parametrize(("usual", "rival", "better"), [(1.0, 0.2, True), (0.2, 1.0, False), (0.45, 0.5, False)])
 def test_a_rival_is_better_only_beyond_luck(usual, rival, better):
     rng = np.random.default_rng(0)
     scores, noise = rng.standard_normal(300), rng.standard_normal((2, 300))
@@ -111,3 +111,17 @@ def test_fantasies_shrink_the_variance_behind_a_screen(process):
 def test_members_with_sources_take_no_further_observations(process):
     with pytest.raises(UsageError, match="source studies"):
         replace(process, members=(*process.members, SimpleNamespace())).observe(CELLS[:1], np.ones(1))
+
+
+def test_a_network_is_predicted_once(process, monkeypatch):
+    asked, posterior = [], type(process).posterior
+    monkeypatch.setattr(
+        type(process), "posterior", lambda self, some, **kind: asked.extend(some) or posterior(self, some, **kind)
+    )
+    screened = ScreenedProcess(Screen(), process)
+    first = screened.posterior([*CELLS[:5], CELLS[2]])
+    again = screened.posterior(CELLS[4:7])
+    assert [one.key for one in asked] == [one.key for one in CELLS[:7]]
+    assert (again.means[:, 0] == first.means[:, 4]).all()
+    assert (first.variances[:, 5] == first.variances[:, 2]).all()
+    assert screened.posterior([]).means.shape == (2, 0)
