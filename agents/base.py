@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from archive.store.proxies.table import ProxyTable
 
 
+OF_OBSERVATIONS = ("usable", "noisy", "variances", "_evaluated")
+"""Cached properties of a history that depend on its observations alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """One finished evaluation.
@@ -129,15 +133,21 @@ class History:
     @cached_property
     def known(self) -> Mapping[str, Architecture]:
         """Every architecture of the history by `functional_key`; proposed again only as a `Suggestion.repeat`."""
-        evaluated = (seen.architecture for seen in self.observations)
-        architectures = (*evaluated, *(pending.architecture for pending in self.pending), *self.failed)
-        return {architecture.functional_key: architecture for architecture in architectures}
+        others = (*(pending.architecture for pending in self.pending), *self.failed)
+        return {**self._evaluated, **{one.functional_key: one for one in others}}
 
     def with_pending(self, suggestions: Sequence[Suggestion]) -> History:
         """Return the history with these suggestions as pending proposals."""
         if not suggestions:
             return self
-        return replace(self, pending=(*self.pending, *(Pending(one.architecture) for one in suggestions)))
+        extended = replace(self, pending=(*self.pending, *(Pending(one.architecture) for one in suggestions)))
+        # Passes over a hundred thousand observations need not be repeated for a pending proposal.
+        extended.__dict__.update({name: vars(self)[name] for name in OF_OBSERVATIONS if name in vars(self)})
+        return extended
+
+    @cached_property
+    def _evaluated(self) -> dict[str, Architecture]:
+        return {seen.architecture.functional_key: seen.architecture for seen in self.observations}
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 
 def is_noisy(observations: Sequence[Observation]) -> bool:
     """Return whether the scores of observations have noise, by the table at the head of this module."""
-    groups = [each for each in replicates(observations) if len(each) > 1]
-    if any(len({seen.score for seen in each}) > 1 for each in groups):
-        return True
-    if any(len({seen.seed for seen in each}) > 1 for each in groups):
-        return False
-    return any(seen.seed is not None for seen in observations)
+    first: dict[tuple[str, str], Observation] = {}
+    seeds_differ = False
+    for seen in observations:
+        other = first.setdefault(replicate_key(seen), seen)
+        if seen.score != other.score:
+            return True
+        seeds_differ = seeds_differ or seen.seed != other.seed
+    return not seeds_differ and any(seen.seed is not None for seen in observations)
 
 
 def replicates(observations: Iterable[Observation]) -> list[list[Observation]]:

@@ -117,7 +117,7 @@ class Bananas(ModelBased):
         super().__init__(space, options.n_initial, with_transfer(space, options.preset, method))
 
 
-def encoding(space: Space, preset: str) -> EmbeddedDistance:
+def encoding(space: Space, preset: str) -> JoinedFeatures:
     """Return the features of a preset.
 
     Where layers have units, hardly any two networks share a path: the default then has no paths, and distinguishes

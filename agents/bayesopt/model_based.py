@@ -191,11 +191,12 @@ class ModelBased(Agent):
         constraints = history.constraints
         met = np.ones(len(networks), np.bool_) if constraints is None else constraints.met(history.usable)
         if self.method.repeats and met.any() and fitted.noises() is not None and history.noisy:
-            known, many = [at for at, each in enumerate(met) if each], self.method.many
+            known, many = np.flatnonzero(met), self.method.many
             if many is not None and len(known) > many.first:
                 # The greatest posterior mean is that of a network with a high score.
-                known = sorted(sorted(known, key=lambda at: -scores[at])[: many.first])
-            fitted = NoisyIncumbent(fitted, tuple({networks[at].key: networks[at] for at in known}.values()))
+                known = np.sort(known[np.argsort(-scores[known], kind="stable")[: many.first]])
+            chosen = (networks[at] for at in known.tolist())
+            fitted = NoisyIncumbent(fitted, tuple({one.key: one for one in chosen}.values()))
         if constraints is not None and not (isinstance(fitted, NoisyIncumbent) and not constraints.measured):
             fitted = weighted(fitted, history, networks, self.slacks, rng)
         return fitted.hallucinate([pending.architecture.functional for pending in history.pending])

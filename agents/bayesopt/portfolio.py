@@ -31,7 +31,7 @@ Where zero-cost proxies of the task's networks are known, they add members and c
 a median of 20.5 queries on CIFAR-10 and 14 on CIFAR-100, instead of 24.5 and 23 without.
 
 After a thousand evaluations the ensemble gives way to boosted trees of all of them (`surrogates.many`), unless it ranks
-held-out evaluations better. Source studies and proxies are then no longer used.
+held-out networks clearly better. Source studies and proxies are then no longer used.
 
 The default members, transforms and patience were chosen on NAS-Bench-201: results on it are biased in favour of the
 portfolio.
@@ -156,7 +156,7 @@ class Portfolio(Agent):
         self._transfer = Transfer(space, dict(zip(names, self._models, strict=True)), listing, rule(sources))
         self._knowledge = ProxyKnowledge(space, self._transfer, self._design_model) if proxies else None
         self._source = source
-        self._prefixes, self._numbers = Prefixes(), SparseFeatures(encoding(space, "default"))
+        self._prefixes, self._numbers = Prefixes(), SparseFeatures(encoding(space, "default").parts, listing)
         self._exact, self._noisy = self._made(TRANSFORMS), self._made(NOISY_TRANSFORMS)
 
     @property
@@ -224,7 +224,7 @@ class Portfolio(Agent):
         cheap = [model for model in self._models if model.cheap] or [self._design_model]
         rival = StackedGP([model.surrogate(transform) for model in cheap], self.prior)
         errors = self._design_model.surrogate("none")
-        return ManyEvaluations(few, self._numbers, errors, transform, self._prefixes, rival=rival)
+        return ManyEvaluations(few, self._numbers, errors, rival, transform, self._prefixes)
 
     @staticmethod
     def _met(history: History) -> list[bool]:
@@ -245,10 +245,13 @@ class Portfolio(Agent):
         """Return the number of suggestions among the next `n` at which a multiple of `patience` is reached."""
         if not self.patience or not history.usable or history.goals is not None:
             return 0
-        met = {seen.id for seen, each in zip(history.usable, self._met(history), strict=True) if each}
-        if not met:
+        met = self._met(history)
+        if not any(met):
             return 0
-        scores = [seen.score if seen.id in met else -math.inf for seen in history.observations]
+        usable = iter(met)
+        scores = [
+            seen.score if math.isfinite(seen.score) and next(usable) else -math.inf for seen in history.observations
+        ]
         tried = len(scores) + len(history.pending) + len(history.failed)
         stagnation = max(tried - max(1 + int(np.argmax(scores)), self._n_design(history)), 0)
         return (stagnation + n) // self.patience - stagnation // self.patience

@@ -6,6 +6,8 @@ repeat adds nothing where the model is certain of a network, or certain that it 
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 import numpy as np
 
 from archive.agents.acquisition.functions import ExpectedImprovement, repeat_gains
@@ -30,7 +32,7 @@ def repeats(
         n: Number of suggestions, at least 1.
         space: The search space.
     """
-    allowed = _repeatable(history, space)
+    allowed = _repeatable(history, {one.functional_key for one in model.networks}, space)
     repeated: list[Suggestion] = []
     while len(repeated) < n and allowed:
         gains = repeat_gains(model.observed)
@@ -61,15 +63,23 @@ def _new_gain(model: NoisyIncumbent, network: Architecture) -> float:
     return float(ExpectedImprovement().rank(model.posterior([network.functional]), _UNUSED)[0])
 
 
-def _repeatable(history: History, space: Space) -> dict[str, Architecture]:
-    """Return the networks of the space with a result, by functional key, that are not pending and have not failed."""
-    taken = {one.architecture.functional_key for one in history.pending}
-    taken |= {one.functional_key for one in history.failed}
-    return {
-        seen.architecture.functional_key: seen.architecture
-        for seen in history.usable
+def _repeatable(history: History, keys: Set[str], space: Space) -> dict[str, Architecture]:
+    """Return the latest evaluated network of the space of each functional key that is not pending and has not failed.
+
+    Args:
+        history: The history.
+        keys: The functional keys; a check of the space is too slow for a hundred thousand results.
+        space: The search space.
+    """
+    missing = set(keys) - {one.architecture.functional_key for one in history.pending}
+    missing -= {one.functional_key for one in history.failed}
+    repeatable: dict[str, Architecture] = {}
+    for seen in reversed(history.usable):
+        if not missing:
+            break
+        network = seen.architecture
         # Other hyperparameters are another configuration, of which the surrogate knows nothing.
-        if not seen.hyperparameters
-        and seen.architecture.functional_key not in taken
-        and space.contains(seen.architecture)
-    }
+        if network.functional_key in missing and not seen.hyperparameters and space.contains(network):
+            repeatable[network.functional_key] = network
+            missing.remove(network.functional_key)
+    return repeatable

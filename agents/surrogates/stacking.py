@@ -135,6 +135,21 @@ class FittedStackedGP(Fitted):
                     correlations[study] = correlations.get(study, 0.0) + weight * member.rho
         return correlations
 
+    def observe(self, architectures: Sequence[Architecture], scores: Array) -> FittedStackedGP:
+        """Return the surrogate with k more observations; hyperparameters, scales and weights stay the same.
+
+        Args:
+            architectures: k networks.
+            scores: (k,) float64, finite.
+
+        Raises:
+            UsageError: A member uses source studies.
+        """
+        own = [member for member in self.members if isinstance(member, FittedGP)]
+        if len(own) < len(self.members):
+            raise UsageError("observations cannot be added to a stacked GP with members that use source studies")
+        return replace(self, members=tuple(member.observe(architectures, scores) for member in own))
+
     def hallucinate(self, architectures: Sequence[Architecture]) -> FittedStackedGP:
         """See `Fitted.hallucinate`. Each member is conditioned on its own means."""
         return replace(self, members=tuple(member.hallucinate(architectures) for member in self.members))

@@ -141,9 +141,13 @@ class Architecture:
     @property
     def functional(self) -> Architecture:
         """The network without the layers that are not `live`; itself where all layers are."""
-        if len(self.live) == len(self.layers):
-            return self
-        return Architecture(self.space, *self._live_graph())
+        return self if len(self.live) == len(self.layers) else self._without_dead_layers
+
+    @cached_property
+    def _without_dead_layers(self) -> Architecture:
+        network = Architecture(self.space, *self._live_graph())
+        network.__dict__.update(key=self.functional_key, functional_key=self.functional_key)
+        return network
 
     def _live_graph(self) -> tuple[list[Layer], list[Connection]]:
         at = {old: new for new, old in enumerate(self.live)}

@@ -20,6 +20,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.agents.acquisition.listing import Listing
 from archive.architecture.graph import Architecture
 from archive.kernels.features.embedding import EmbeddedDistance
 
@@ -46,12 +47,13 @@ class SparseFeatures:
     """Features of networks by key, computed once. Threads may share one.
 
     Args:
-        encoding: Source of the features.
+        kinds: Sources of the features.
+        listing: Networks whose features are prepared, and cached on disk, with those of all others.
     """
 
-    def __init__(self, encoding: EmbeddedDistance) -> None:
+    def __init__(self, kinds: Sequence[EmbeddedDistance], listing: Listing | None = None) -> None:
         """Start without networks."""
-        self.encoding = encoding
+        self.kinds, self.listing = tuple(kinds), listing or Listing(())
         self._numbers: dict[tuple[int, str], int] = {}
         self._known: dict[str, tuple[Integers, Singles]] = {}
         self._lock = Lock()
@@ -90,9 +92,10 @@ class SparseFeatures:
         return rows, np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
     def _added(self, network: Architecture) -> tuple[Integers, Singles]:
+        parts = (part for kind in self.kinds for part in self.listing.prepare(kind, network).features)
         entries = [
             (self._numbers.setdefault((component, name), len(self._numbers)), value)
-            for component, features in enumerate(self.encoding.features(network))
+            for component, features in enumerate(parts)
             for name, value in features.items()
         ]
         added = np.array([at for at, _ in entries], np.int64), np.array([value for _, value in entries], np.float32)

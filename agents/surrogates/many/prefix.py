@@ -1,4 +1,4 @@
-"""The model of the first evaluations of a history: trees, or a Gaussian process where it ranks better.
+"""The model of the first evaluations of a history: trees, or a Gaussian process where it ranks clearly better.
 
 | symbol | meaning                                                                                      | shape  |
 |--------|----------------------------------------------------------------------------------------------|--------|
@@ -7,8 +7,11 @@
 | n      | distinct networks among them; the score of a network is the mean of its evaluations          | scalar |
 | y      | transformed, standardised scores                                                             | (n,)   |
 | e      | out-of-fold predictions by trees (`trees`)                                                   | (n,)   |
-| rho_t  | Spearman correlation of e and y over a sample of fold 0                                      | scalar |
-| rho_g  | the same for a Gaussian process fitted to at most `FIRST` networks of the other folds        | scalar |
+
+The trees are compared with a rival, a Gaussian process of at most `FIRST` networks of the other folds, by predictions
+of networks of fold 0 (`comparison`). The correction by a process of errors has no part in it: errors of the other folds
+are those of models that have seen fold 0. After 1,000 evaluations of NAS-Bench-101 the rival is clearly better, after
+2,500 it no longer is.
 
 A history is a prefix and the evaluations since. Prefixes grow by a tenth, so that a model serves many steps; it is a
 function of the prefix alone, and the same in every process. The latest fiftieth of a history is never in the prefix:
@@ -20,17 +23,22 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import is_
 from threading import Lock
 from typing import final
 
 import numpy as np
-from scipy.stats import spearmanr
 
-from archive.agents.surrogates.base import Array, Surrogate
+from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.gp.fitted import FittedGP
+from archive.agents.surrogates.gp.likelihood import FixedHyperparameters
+from archive.agents.surrogates.many.comparison import Comparison, split
 from archive.agents.surrogates.many.features import Integers, SparseFeatures, forget
-from archive.agents.surrogates.many.trees import FOLDS, CrossFittedTrees
+from archive.agents.surrogates.many.relevance import Merged, relevant
+from archive.agents.surrogates.many.trees import CrossFittedTrees
 from archive.agents.surrogates.outcome_transforms import OutcomeTransform, Scale
+from archive.agents.surrogates.stacking import FittedStackedGP, StackedGP
 from archive.architecture.graph import Architecture
 
 FIRST = 1000
@@ -38,8 +46,6 @@ FIRST = 1000
 GROWTH, LATEST = 0.1, 0.02
 RELEVANT = 400
 """Networks of the Gaussian process of the errors of the trees."""
-HELD_OUT = 500
-"""Networks of the comparison of trees and Gaussian process."""
 MOST_PREFIXES = 8
 """Prefixes whose models are cached: a history has one for each objective and measured constraint."""
 
@@ -58,26 +64,26 @@ class Prefix:
     """The model of a prefix. Threads may share one.
 
     Attributes:
-        position: Key of each of the n networks to its row.
+        content: The n networks and their scores.
         scale: Maps scores to y.
         unit: Standard deviation of y - e.
         trees: The trees.
         features: Features of networks.
         columns: The features that the trees use.
         thetas: (S, p + 1) float64, hyperparameters of the Gaussian process of errors.
-        ranks_trees: rho_t.
-        ranks_process: rho_g.
+        comparison: The trees beside the rival.
+        rival: The rival, fitted to relevant networks of all folds; None where it is not clearly better.
     """
 
-    position: dict[str, int]
+    content: Merged
     scale: Scale
     unit: float
     trees: CrossFittedTrees
     features: SparseFeatures
     columns: Integers
     thetas: Array
-    ranks_trees: float
-    ranks_process: float
+    comparison: Comparison
+    rival: FittedStackedGP | None
     _predicted: dict[str, tuple[float, float]]
     _lock: Lock
 
@@ -89,7 +95,7 @@ class Prefix:
         transform: OutcomeTransform,
         features: SparseFeatures,
         errors: DistanceGP,
-        process: Surrogate,
+        rival: StackedGP,
         most: int = FIRST,
     ) -> Prefix:
         """Fit the model to n0 evaluations.
@@ -100,22 +106,29 @@ class Prefix:
             transform: Outcome transform of the trees.
             features: Features of networks.
             errors: The Gaussian process of the errors of the trees.
-            process: The Gaussian process that trees are compared with.
+            rival: What the trees are compared with.
             most: Networks that it is fitted to.
         """
-        distinct, means = merged(networks, scores)
+        content = Merged.of(networks, scores)
+        distinct, means = content.networks, content.means
         scale = transform.learn(means)
         values = scale.standardise(means)
         columns = features.varying(distinct)
         trees = CrossFittedTrees.fit(features.matrix(distinct, columns), values)
         residuals = values - trees.out_of_fold
         unit = float(residuals.std()) or 1.0
-        near = relevant(means, RELEVANT).tolist()
-        model = DistanceGP(errors.pairwise, errors.covariance, errors.inference, noise=errors.noise, transform="none")
-        thetas = model.fit([distinct[at] for at in near], residuals[near] / unit, np.random.default_rng(0)).thetas
-        position = {one.key: at for at, one in enumerate(distinct)}
-        ranks = _compared(distinct, means, trees.out_of_fold, process, most)
-        return cls(position, scale, unit, trees, features, columns, thetas, *ranks, {}, Lock())
+        # With each evaluation by itself, so that the noise is fitted to those of one network.
+        rows = np.array([content.position[one.key] for one in networks], np.int64)
+        near = np.flatnonzero(np.isin(rows, relevant(means, RELEVANT)))
+        errors_near = (scale.standardise(scores[near]) - trees.out_of_fold[rows[near]]) / unit
+        thetas = process_of_errors(errors, None, [networks[at] for at in near.tolist()], errors_near).thetas
+        held_out, others = split(len(distinct))
+        targets = [distinct[at] for at in held_out.tolist()]
+        predicted = _rival_of(rival, distinct, means, others, most).posterior(targets).mean
+        comparison = Comparison.of(trees.out_of_fold[held_out], predicted, means[held_out])
+        better = comparison.rival_is_clearly_better
+        fitted = _rival_of(rival, distinct, means, np.arange(len(distinct)), most) if better else None
+        return cls(content, scale, unit, trees, features, columns, thetas, comparison, fitted, {}, Lock())
 
     def predict(self, networks: Sequence[Architecture]) -> tuple[Array, Array]:
         """Return f and s2 of `trees` for m networks, cached: (m,) float64 each."""
@@ -137,7 +150,7 @@ class Prefixes:
 
     def __init__(self) -> None:
         """Start without models."""
-        self._cached: OrderedDict[tuple[int, float, str], tuple[list[str], Array, Prefix]] = OrderedDict()
+        self._cached: OrderedDict[tuple[int, float, str], tuple[Sequence[Architecture], Array, Prefix]] = OrderedDict()
         self._lock = Lock()
 
     def of(
@@ -151,58 +164,42 @@ class Prefixes:
             transform: Outcome transform of the model.
             fit: Returns the model.
         """
-        keys = [one.key for one in networks]
-        identity = len(keys), float(scores.sum()), f"{transform.name} {vars(transform)}"
+        identity = len(networks), float(scores.sum()), f"{transform.name} {vars(transform)}"
         with self._lock:
             cached = self._cached.get(identity)
-            if cached is None or cached[0] != keys or not np.array_equal(cached[1], scores):
-                self._cached[identity] = cached = keys, scores, fit()
+            if cached is None or not _are_equal(cached[0], networks) or not np.array_equal(cached[1], scores):
+                self._cached[identity] = cached = networks, scores, fit()
             self._cached.move_to_end(identity)
             while len(self._cached) > MOST_PREFIXES:
                 self._cached.popitem(last=False)
             return cached[2]
 
 
-def merged(networks: Sequence[Architecture], scores: Array) -> tuple[tuple[Architecture, ...], Array]:
-    """Return the distinct networks in the order of their first evaluation, and the means of their scores."""
-    rows: dict[str, int] = {}
-    at = np.array([rows.setdefault(one.key, len(rows)) for one in networks], np.int64)
-    first = np.unique(at, return_index=True)[1]
-    return tuple(networks[row] for row in first.tolist()), np.bincount(at, scores) / np.bincount(at)
+def _are_equal(first: Sequence[Architecture], second: Sequence[Architecture]) -> bool:
+    # Successive histories usually share their networks; the comparison of a hundred thousand keys takes ten times as
+    # long as that of references.
+    return all(map(is_, first, second)) or [one.key for one in first] == [one.key for one in second]
 
 
-def relevant(values: Array, most: int) -> Integers:
-    """Return ascending positions of networks for a Gaussian process: half the best, a quarter the latest, others.
+def process_of_errors(
+    errors: DistanceGP, thetas: Array | None, networks: Sequence[Architecture], residuals: Array
+) -> FittedGP:
+    """Return the Gaussian process of the errors of trees.
 
     Args:
-        values: (n,) float64, in the order of evaluation.
-        most: Number of positions, of fewer networks all.
+        errors: Its distances, covariance, noise, and method of fitting.
+        thetas: (S, p + 1) float64, its hyperparameters; None fits them.
+        networks: Networks, one for each of n evaluations.
+        residuals: (n,) float64, errors in units of their standard deviation.
     """
-    if len(values) <= most:
-        return np.arange(len(values))
-    chosen = np.zeros(len(values), np.bool_)
-    chosen[np.argsort(-values, kind="stable")[: most // 2]] = True
-    chosen[len(values) - most // 4 :] = True
-    others = np.flatnonzero(~chosen)
-    chosen[others[np.linspace(0, len(others) - 1, most - int(chosen.sum())).astype(np.int64)]] = True
-    return np.flatnonzero(chosen)
+    inference = errors.inference if thetas is None else FixedHyperparameters(thetas)
+    model = DistanceGP(errors.pairwise, errors.covariance, inference, noise=errors.noise, transform="none")
+    return model.fit(networks, residuals, np.random.default_rng(0))
 
 
-def _compared(
-    networks: Sequence[Architecture], means: Array, out_of_fold: Array, process: Surrogate, most: int
-) -> tuple[float, float]:
-    """Return rho_t and rho_g."""
-    folds = np.arange(len(networks)) % FOLDS
-    held_out = np.flatnonzero(folds == 0)
-    held_out = held_out[np.linspace(0, len(held_out) - 1, min(HELD_OUT, len(held_out))).astype(np.int64)]
-    others = np.flatnonzero(folds)
-    others = others[relevant(means[others], most)]
-    fitted = process.fit([networks[at] for at in others.tolist()], means[others], np.random.default_rng(0))
-    predicted = fitted.posterior([networks[at] for at in held_out.tolist()]).mean
-    return _spearman(out_of_fold[held_out], means[held_out]), _spearman(predicted, means[held_out])
-
-
-def _spearman(first: Array, second: Array) -> float:
-    if first.min() == first.max() or second.min() == second.max():
-        return 0.0
-    return float(spearmanr(first, second).statistic)
+def _rival_of(
+    rival: StackedGP, networks: Sequence[Architecture], means: Array, part: Integers, most: int
+) -> FittedStackedGP:
+    """Return the rival, fitted to the relevant ones among a part of the networks."""
+    near = part[relevant(means[part], most)]
+    return rival.fit([networks[at] for at in near.tolist()], means[near], np.random.default_rng(0))

@@ -3,8 +3,8 @@
     up to 1,000 evaluations     the surrogate of few evaluations, unchanged
     more                        prefix of the history -> boosted trees of all its evaluations (`prefix`, `trees`)
                                 errors of the trees on the relevant networks -> Gaussian process near them
-                                or, where it ranks held-out evaluations better than the trees, a rival that is fitted
-                                to 1,000 of the networks
+                                or, where it ranks held-out networks clearly better, a rival: a Gaussian process of
+                                1,000 of the networks (`comparison`, `screened`)
 
 | symbol | meaning                                                                                    | shape |
 |--------|--------------------------------------------------------------------------------------------|-------|
@@ -13,8 +13,13 @@
 | A      | relevant networks: the best, the latest, and some others (`prefix.relevant`)               | scalar|
 | r      | (y - e) / c of those in the prefix, (y - f) / c of those evaluated since                   | (A,)  |
 | mu, v  | posterior mean and variance of a Gaussian process of r                                     | (m,)  |
+| a      | its prior variance                                                                         | scalar|
 
-    g(score) ~ f + c mu, with variance c^2 v + s2
+    g(score) ~ f + c mu, with variance v (c^2 + s2 / a)
+
+Far from the relevant networks v = a, and the variance is that of the errors plus s2. An evaluation of a network tells
+its error and, at once, how far the models of the folds are off: both shares shrink alike. With s2 in full, a noisy
+network would be evaluated again for ever.
 
 The trees learn from every evaluation and predict well far from all of them. The process has what trees lack:
 evaluations since the prefix change it at once, pending proposals shrink its variance, and it is certain near what is
@@ -33,15 +38,16 @@ from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.fitted import FittedGP
-from archive.agents.surrogates.gp.likelihood import FixedHyperparameters
 from archive.agents.surrogates.many.features import SparseFeatures
-from archive.agents.surrogates.many.prefix import FIRST, RELEVANT, Prefix, Prefixes, merged, prefix_size, relevant
+from archive.agents.surrogates.many.prefix import FIRST, RELEVANT, Prefix, Prefixes, prefix_size, process_of_errors
+from archive.agents.surrogates.many.relevance import relevant
+from archive.agents.surrogates.many.screened import BLOCK, ScreenedProcess, promising
 from archive.agents.surrogates.outcome_transforms import OutcomeTransform
+from archive.agents.surrogates.stacking import StackedGP
 from archive.architecture.graph import Architecture
 
-BLOCK, CORRECTED = 1024, 256
-"""In a call with more than `BLOCK` networks, the `CORRECTED` of greatest f + 2 s are corrected by the process. The
-others have the posterior mean f and the least variance of the corrected ones, and lose to them."""
+CORRECTED = 256
+"""Networks that the process corrects in a call with more than `BLOCK`."""
 
 
 @final
@@ -52,11 +58,11 @@ class ManyEvaluations(Surrogate):
         few: Surrogate of up to `first` evaluations.
         features: Features of the trees; several surrogates of a space may share them.
         process: Model of the errors of the trees; its transform is not used.
+        rival: What the trees are compared with, and replaced by where it is clearly better. Its distances must be
+            cheap: the comparison needs 1.5 million.
         transform: Outcome transform of the trees: one of `archive.agents.surrogates.outcome_transforms`, or its name.
         prefixes: Cache of the models, which several surrogates may share.
         first: Evaluations up to which `few` is fitted to all of them, and most networks that `rival` is fitted to.
-        rival: What the trees are compared with, and replaced by where it is better; None for `few`. Its distances must
-            be cheap: the comparison needs 1.5 million.
 
     Raises:
         UnknownNameError: There is no such transform.
@@ -67,15 +73,15 @@ class ManyEvaluations(Surrogate):
         few: Surrogate,
         features: SparseFeatures,
         process: DistanceGP,
+        rival: StackedGP,
         transform: str | OutcomeTransform,
         prefixes: Prefixes | None = None,
         first: int = FIRST,
-        rival: Surrogate | None = None,
     ) -> None:
         """Keep the arguments."""
-        self.few, self.features, self.process = few, features, process
+        self.few, self.features, self.process, self.rival = few, features, process, rival
         self.transform = outcome_transforms.get(transform)
-        self.first, self._prefixes, self.rival = first, prefixes or Prefixes(), rival or few
+        self.first, self._prefixes = first, prefixes or Prefixes()
 
     def fit(
         self,
@@ -84,7 +90,7 @@ class ManyEvaluations(Surrogate):
         rng: np.random.Generator,
         variances: Array | None = None,
     ) -> Fitted:
-        """See `Surrogate.fit`. With more than `first` evaluations `rng` is the rival's; `variances` have no effect."""
+        """See `Surrogate.fit`. With more than `first` evaluations `rng` and `variances` have no effect."""
         check_scores(architectures, scores)
         if len(architectures) <= self.first:
             return self.few.fit(architectures, scores, rng, variances)
@@ -96,11 +102,9 @@ class ManyEvaluations(Surrogate):
             self.transform,
             lambda: Prefix.fit(head, values, self.transform, self.features, self.process, self.rival, self.first),
         )
-        if prefix.ranks_process > prefix.ranks_trees:
-            networks, means = merged(architectures, scores)
-            chosen = relevant(means, self.first).tolist()
-            return self.rival.fit([networks[at] for at in chosen], means[chosen], rng)
-        return CorrectedTrees.of(prefix, self.process, architectures, scores)
+        if prefix.rival is not None:
+            return ScreenedProcess.of(prefix, prefix.rival, architectures[size:], scores[size:])
+        return CorrectedTrees.of(prefix, self.process, architectures[size:], scores[size:])
 
 
 @final
@@ -124,33 +128,39 @@ class CorrectedTrees(Fitted):
     def of(
         cls, prefix: Prefix, process: DistanceGP, architectures: Sequence[Architecture], scores: Array
     ) -> CorrectedTrees:
-        """Return the trees of a prefix, corrected by all evaluations, the prefix included."""
-        networks, means = merged(architectures, scores)
+        """Return the trees of a prefix, corrected by all evaluations: those of the prefix and those since."""
+        content = prefix.content.adding(architectures, scores)
+        networks, means = content.networks, content.means
         chosen = relevant(means, RELEVANT).tolist()
         near, values = [networks[at] for at in chosen], prefix.scale.standardise(means[chosen])
         predicted = prefix.predict(near)[0]
         for row, one in enumerate(near):
-            if (at := prefix.position.get(one.key)) is not None:
+            if (at := prefix.content.position.get(one.key)) is not None:
                 predicted[row] = prefix.trees.out_of_fold[at]
-        unit = prefix.unit
-        inference = FixedHyperparameters(prefix.thetas)
-        model = DistanceGP(process.pairwise, process.covariance, inference, noise=process.noise, transform="none")
-        fitted = model.fit(near, (values - predicted) / unit, np.random.default_rng(0))
-        return cls(prefix, fitted, unit, float(prefix.scale.standardise(means.max(keepdims=True))[0]))
+        # The mean of k evaluations is as certain as k equal ones; else a network would be evaluated again for ever.
+        counts = content.counts[chosen]
+        repeated = [one for one, count in zip(near, counts.tolist(), strict=True) for _ in range(count)]
+        residuals = np.repeat((values - predicted) / prefix.unit, counts)
+        fitted = process_of_errors(process, prefix.thetas, repeated, residuals)
+        return cls(prefix, fitted, prefix.unit, float(prefix.scale.standardise(means.max(keepdims=True))[0]))
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
-        """See `Fitted.posterior`; with more than `BLOCK` networks only the most promising are corrected."""
+        """See `Fitted.posterior`; in a call with more than `BLOCK` networks only the promising ones are corrected.
+
+        The others have the posterior mean f and the least variance of the corrected ones, and lose to them.
+        """
         means, variances = self.prefix.predict(architectures)
         if joint:
             inner = self.process.posterior(architectures, joint=True)
             assert inner.covariances is not None
-            covariances = self.unit**2 * inner.covariances + np.diag(variances)
+            left = inner.variances[0] / self._prior
+            covariances = self.unit**2 * inner.covariances + np.diag(variances * left)
             return self._posterior(means + self.unit * inner.means[0], np.diagonal(covariances[0]), covariances)
         rows = np.arange(len(means))
         if len(rows) > BLOCK:
-            rows = np.argsort(-(means + 2.0 * np.sqrt(variances)), kind="stable")[:CORRECTED]
+            rows = promising(means, variances, CORRECTED)
         inner = self.process.posterior([architectures[at] for at in rows.tolist()])
-        corrected = self.unit**2 * inner.variances[0] + variances[rows]
+        corrected = inner.variances[0] * (self.unit**2 + variances[rows] / self._prior)
         means[rows] += self.unit * inner.means[0]
         variances = np.full(len(means), corrected.min(initial=0.0 if len(rows) == 0 else np.inf))
         variances[rows] = corrected
@@ -167,6 +177,10 @@ class CorrectedTrees(Fitted):
     def noises(self) -> Array:
         """See `Fitted.noises`."""
         return (self.prefix.scale.spread * self.unit) ** 2 * self.process.noises()
+
+    @property
+    def _prior(self) -> float:
+        return self.process.covariance.variance(self.process.thetas[0][:-1])
 
     def _posterior(self, means: Array, variances: Array, covariances: Array | None) -> Posterior:
         scale = self.prefix.scale

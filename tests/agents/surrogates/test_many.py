@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,8 +15,10 @@ from archive.agents.bayesopt.portfolio_members import member_model
 from archive.agents.surrogates.base import Fitted, Posterior, Surrogate
 from archive.agents.surrogates.many import features, trees
 from archive.agents.surrogates.many.features import SparseFeatures
-from archive.agents.surrogates.many.prefix import merged, prefix_size, relevant
-from archive.agents.surrogates.many.surrogate import BLOCK, CorrectedTrees, ManyEvaluations
+from archive.agents.surrogates.many.prefix import prefix_size
+from archive.agents.surrogates.many.relevance import Merged, relevant
+from archive.agents.surrogates.many.screened import BLOCK, ScreenedProcess
+from archive.agents.surrogates.many.surrogate import CorrectedTrees, ManyEvaluations
 from archive.agents.surrogates.many.trees import CrossFittedTrees
 from tests.support.histories import observed
 
@@ -61,12 +64,15 @@ class StubFitted(Fitted):
     def hallucinate(self, architectures):
         return self
 
+    def observe(self, architectures, scores):
+        assert len(architectures) == len(scores)
+        return self
+
 
 def surrogate(few=None, transform="standardise"):
-    errors = member_model("structure", SPACE).surrogate("none")
-    return ManyEvaluations(
-        few or Stub(-1.0), SparseFeatures(encoding(SPACE, "default")), errors, transform, None, FIRST
-    )
+    errors, few = member_model("structure", SPACE).surrogate("none"), few or Stub(-1.0)
+    numbers = SparseFeatures(encoding(SPACE, "default").parts)
+    return ManyEvaluations(few, numbers, errors, few, transform, None, FIRST)
 
 
 def fit(model, count, scores=SCORES):
@@ -171,19 +177,19 @@ def test_the_most_promising_of_many_networks_are_corrected(fitted):
     assert whole.variances[0, np.argmin(whole.mean)] == whole.variances.min()
 
 
-@pytest.mark.parametrize(("factor", "kind"), [(1.0, StubFitted), (-1.0, CorrectedTrees)])
-def test_the_better_ranking_of_held_out_evaluations_is_chosen(factor, kind):
+@pytest.mark.parametrize(("factor", "kind"), [(1.0, ScreenedProcess), (-1.0, CorrectedTrees)])
+def test_a_clearly_better_ranking_of_held_out_networks_is_chosen(factor, kind):
     few = Stub(factor)
-    assert isinstance(fit(surrogate(few), 150), kind)
-    held_out = {cell.key for cell in CELLS[: prefix_size(150, FIRST) : 4]}
+    assert isinstance(fit(surrogate(few), 300), kind)
+    held_out = {cell.key for cell in CELLS[: prefix_size(300, FIRST) : 4]}
     assert not held_out & set(few.fits[0][0])
     assert all(len(keys) <= FIRST for keys, _, _ in few.fits)
 
 
 def test_evaluations_of_one_network_are_averaged():
-    networks, means = merged([CELLS[0], CELLS[1], CELLS[0]], np.array([1.0, 5.0, 2.0]))
-    assert [one.key for one in networks] == [CELLS[0].key, CELLS[1].key]
-    assert means.tolist() == [1.5, 5.0]
+    content = Merged.of([CELLS[0], CELLS[1], CELLS[0]], np.array([1.0, 5.0, 2.0]))
+    assert [one.key for one in content.networks] == [CELLS[0].key, CELLS[1].key]
+    assert content.means.tolist() == [1.5, 5.0]
 
 
 def test_relevant_networks_are_the_best_the_latest_and_others():
@@ -213,3 +219,29 @@ def test_a_memory_that_is_full_changes_no_prediction(fitted, monkeypatch):
     again = fit(surrogate(), 100)
     assert len(again.prefix.features._known) == 10
     assert np.array_equal(again.posterior(CELLS[150:200]).means, expected.means)
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+def test_up_to_the_threshold_proposals_are_those_without_trees(monkeypatch, seed):
+    seen = observed(CELLS[:FIRST], SCORES[:FIRST].tolist())
+    known = History(tuple(replace(one, seed=seed) for one in seen))
+    proposals = []
+    for many in (True, False):
+        agent = agents.get("portfolio", SPACE, members=["subtrees", "topology"])
+        for policy in (*agent._exact, *agent._noisy):
+            if many:
+                monkeypatch.setattr(policy.method.many, "first", FIRST)
+            else:
+                policy.method = replace(policy.method, many=None)
+        proposals.append(agent.propose(known, 2, np.random.default_rng(0)))
+    assert proposals[0] == proposals[1]
+
+
+def test_a_network_that_is_evaluated_often_is_certain():
+    noisy = SCORES[:100] + 0.3 * np.random.default_rng(0).standard_normal(100)
+    stds = []
+    for repeats in (1, 30):
+        networks, scores = [*CELLS[:100], *[CELLS[99]] * repeats], [*noisy, *[noisy[99]] * repeats]
+        fitted = surrogate().fit(networks, np.array(scores), np.random.default_rng(0))
+        stds.append(fitted.posterior([CELLS[99]]).std[0])
+    assert stds[1] < 0.5 * stds[0]
