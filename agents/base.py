@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 from archive.agents.info import AgentInfo as AgentInfo
 from archive.agents.noise import is_noisy
+from archive.agents.observations import Observation as Observation
+from archive.agents.observations import Pending as Pending
+from archive.agents.observations import SourceStudy as SourceStudy
 from archive.agents.recorded import Recorded, arguments
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
@@ -33,61 +36,6 @@ if TYPE_CHECKING:
 
 OF_OBSERVATIONS = ("usable", "noisy", "variances", "_evaluated")
 """Cached properties of a history that depend on its observations alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """One finished evaluation.
-
-    Attributes:
-        architecture: The evaluated network.
-        score: Its value, larger is better.
-        id: The evaluation's id in the archive.
-        agent: The agent that proposed it, if any.
-        hyperparameters: Training hyperparameters that differ from the protocol; empty for most agents' proposals.
-        seed: Seed of the training; None where none is on record, as for the answer of a table.
-        further: Scores of the other objectives of `History.goals`, NaN where unknown; empty without goals.
-        measured: Measured quantities of `History.constraints`, NaN where unknown; empty without such.
-        variance: Variance of the score as a prediction of that of the whole training, in squared score units; 0 for a
-            whole training. The noise of trainings is none of it.
-    """
-
-    architecture: Architecture
-    score: float
-    id: str
-    agent: str | None = None
-    hyperparameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    seed: int | None = None
-    further: tuple[float, ...] = ()
-    measured: tuple[float, ...] = ()
-    variance: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """One proposal that waits for a trainer or is in training; `hyperparameters` as in `Observation`."""
-
-    architecture: Architecture
-    hyperparameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-
-@dataclass(frozen=True)
-class SourceStudy:
-    """Results of a study of another task, protocol or space, for agents that transfer.
-
-    Attributes:
-        study: Name of the study.
-        task: Its task.
-        protocol: Its training protocol.
-        space: Space of its networks.
-        observations: Finished evaluations; larger scores are better, in the unit of the source's task.
-    """
-
-    study: str
-    task: str
-    protocol: str
-    space: str
-    observations: tuple[Observation, ...]
 
 
 @dataclass(frozen=True)

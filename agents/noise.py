@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from archive.agents.base import Observation
+    from archive.agents.observations import Observation
     from archive.store.records import Evaluation
 
 

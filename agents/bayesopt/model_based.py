@@ -191,12 +191,12 @@ class ModelBased(Agent):
         constraints = history.constraints
         met = np.ones(len(networks), np.bool_) if constraints is None else constraints.met(history.usable)
         if self.method.repeats and met.any() and fitted.noises() is not None and history.noisy:
-            known, many = np.flatnonzero(met), self.method.many
+            known, many = [at for at, each in enumerate(met) if each], self.method.many
             if many is not None and len(known) > many.first:
-                # The greatest posterior mean is that of a network with a high score.
-                known = np.sort(known[np.argsort(-scores[known], kind="stable")[: many.first]])
-            chosen = (networks[at] for at in known.tolist())
-            fitted = NoisyIncumbent(fitted, tuple({one.key: one for one in chosen}.values()))
+                incumbents = many.incumbents([networks[at] for at in known], scores[known])
+            else:
+                incumbents = tuple({networks[at].key: networks[at] for at in known}.values())
+            fitted = NoisyIncumbent(fitted, incumbents)
         if constraints is not None and not (isinstance(fitted, NoisyIncumbent) and not constraints.measured):
             fitted = weighted(fitted, history, networks, self.slacks, rng)
         return fitted.hallucinate([pending.architecture.functional for pending in history.pending])

@@ -33,7 +33,7 @@ three."""
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RankComparison:
     """Ranking of held-out networks by two models.
 
     Attributes:
@@ -47,7 +47,7 @@ class Comparison:
     deviation: float
 
     @classmethod
-    def of(cls, usual: Array, rival: Array, scores: Array) -> Comparison:
+    def of(cls, usual: Array, rival: Array, scores: Array) -> RankComparison:
         """Compare predictions.
 
         Args:

@@ -33,7 +33,7 @@ from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.fitted import FittedGP
 from archive.agents.surrogates.gp.likelihood import FixedHyperparameters
-from archive.agents.surrogates.many.comparison import Comparison, split
+from archive.agents.surrogates.many.comparison import RankComparison, split
 from archive.agents.surrogates.many.features import Integers, SparseFeatures, forget
 from archive.agents.surrogates.many.relevance import Merged, relevant
 from archive.agents.surrogates.many.trees import CrossFittedTrees
@@ -82,7 +82,7 @@ class Prefix:
     features: SparseFeatures
     columns: Integers
     thetas: Array
-    comparison: Comparison
+    comparison: RankComparison
     rival: FittedStackedGP | None
     _predicted: dict[str, tuple[float, float]]
     _lock: Lock
@@ -125,7 +125,7 @@ class Prefix:
         held_out, others = split(len(distinct))
         targets = [distinct[at] for at in held_out.tolist()]
         predicted = _rival_of(rival, distinct, means, others, most).posterior(targets).mean
-        comparison = Comparison.of(trees.out_of_fold[held_out], predicted, means[held_out])
+        comparison = RankComparison.of(trees.out_of_fold[held_out], predicted, means[held_out])
         better = comparison.rival_is_clearly_better
         fitted = _rival_of(rival, distinct, means, np.arange(len(distinct)), most) if better else None
         return cls(content, scale, unit, trees, features, columns, thetas, comparison, fitted, {}, Lock())

@@ -40,7 +40,7 @@ from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.fitted import FittedGP
 from archive.agents.surrogates.many.features import SparseFeatures
 from archive.agents.surrogates.many.prefix import FIRST, RELEVANT, Prefix, Prefixes, prefix_size, process_of_errors
-from archive.agents.surrogates.many.relevance import relevant
+from archive.agents.surrogates.many.relevance import Merged, relevant
 from archive.agents.surrogates.many.screened import BLOCK, ScreenedProcess, promising
 from archive.agents.surrogates.outcome_transforms import OutcomeTransform
 from archive.agents.surrogates.stacking import StackedGP
@@ -105,6 +105,20 @@ class ManyEvaluations(Surrogate):
         if prefix.rival is not None:
             return ScreenedProcess.of(prefix, prefix.rival, architectures[size:], scores[size:])
         return CorrectedTrees.of(prefix, self.process, architectures[size:], scores[size:])
+
+    def incumbents(self, architectures: Sequence[Architecture], scores: Array) -> tuple[Architecture, ...]:
+        """Return the networks among which that of the greatest posterior mean is, those of the greatest mean score.
+
+        The process of errors knows their evaluations. Of others the trees alone know, and one with a lucky evaluation
+        would be evaluated again for ever.
+
+        Args:
+            architectures: The network of each of n evaluations.
+            scores: (n,) float64.
+        """
+        content = Merged.of(architectures, scores)
+        best = np.sort(np.argsort(-content.means, kind="stable")[: RELEVANT // 2])
+        return tuple(content.networks[at] for at in best.tolist())
 
 
 @final

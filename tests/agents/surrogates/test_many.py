@@ -245,3 +245,15 @@ def test_a_network_that_is_evaluated_often_is_certain():
         fitted = surrogate().fit(networks, np.array(scores), np.random.default_rng(0))
         stds.append(fitted.posterior([CELLS[99]]).std[0])
     assert stds[1] < 0.5 * stds[0]
+
+
+def test_incumbents_have_the_greatest_means_and_are_known_to_the_process(model):
+    # The last network has the greatest score, and a low mean.
+    networks = [*CELLS, *[CELLS[-1]] * 9]
+    scores = np.array([*SCORES[:-1], SCORES.max() + 1.0, *[SCORES.min()] * 9])
+    incumbents = {one.key for one in model.incumbents(networks, scores)}
+    means = {cell.key: score for cell, score in zip(CELLS[:-1], SCORES[:-1], strict=True)}
+    assert CELLS[-1].key not in incumbents
+    assert min(means[key] for key in incumbents) >= max(score for key, score in means.items() if key not in incumbents)
+    fitted = model.fit(networks, scores, np.random.default_rng(0))
+    assert incumbents <= {one.key for one in fitted.process.architectures}

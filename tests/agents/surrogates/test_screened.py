@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 from archive import spaces
 from archive.agents.bayesopt.portfolio_members import member_model
-from archive.agents.surrogates.many.comparison import HELD_OUT, Comparison, spearman, split
+from archive.agents.surrogates.many.comparison import HELD_OUT, RankComparison, spearman, split
 from archive.agents.surrogates.many.relevance import Merged
 from archive.agents.surrogates.many.screened import BLOCK, LATER, PROMISING, ScreenedProcess
 from archive.agents.surrogates.stacking import StackedGP
@@ -59,7 +59,7 @@ def test_held_out_networks_are_of_one_fold_that_the_others_lack():
 def test_a_rival_is_better_only_beyond_luck(usual, rival, better):
     rng = np.random.default_rng(0)
     scores, noise = rng.standard_normal(300), rng.standard_normal((2, 300))
-    compared = Comparison.of(scores + usual * noise[0], scores + rival * noise[1], scores)
+    compared = RankComparison.of(scores + usual * noise[0], scores + rival * noise[1], scores)
     assert compared.rival_is_clearly_better is better
     assert 0.0 < compared.deviation < 0.1
 
