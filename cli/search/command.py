@@ -279,8 +279,6 @@ def _search(
     view = LiveView(study, agent.kind, report.place(archive), protocol.epochs, warm)
     absence = own.absence if own.fleet.upper else None
     claims = ClaimWatch(archive, study.name, report.trainer_command(ctx, study.name), absence)
-    # A table answers at once: frequent polls let the agent use each result as soon as it is stored.
-    pause = TABLE_PAUSE if isinstance(protocol, TabularProtocol) else loop.PAUSE
     with Interruption() as interruption, view, own:
         first_proxies.await_proxies(archive, study, agent, own, interruption)
         snapshots = loop.run(
@@ -289,7 +287,8 @@ def _search(
             costs=request.costs,
             batch=batch,
             retrain=retrain,
-            pause=pause,
+            # A table answers at once: frequent polls let the agent use each result as soon as it is stored.
+            pause=TABLE_PAUSE if isinstance(protocol, TabularProtocol) else loop.PAUSE,
             wait=interruption.wait,
         )
         for snapshot in snapshots:
