@@ -23,7 +23,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, final
 
 from archive.errors import StoreError
-from archive.spaces import recorded
 from archive.trainer.daemon.events import Event, ProposalClaimed
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.paths import TrainerPaths
@@ -151,6 +150,9 @@ class ProxyMeasurer:
     def _work_of(self, study: Study) -> ProxyWork | None:
         """Return the work on a study's task, with a sample of its space; None where nothing can be measured."""
         if study.name not in self._by_study:
+            # The start of a daemon must not wait for numpy.
+            from archive.spaces import recorded
+
             try:
                 task, protocol = studies.subject_of(study, self._paths.access)
                 space = recorded.of_record(study.space, study.space_config, self._paths.home)
