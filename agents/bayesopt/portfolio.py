@@ -28,7 +28,7 @@ Rahat and Fieldsend (Greed is good, 2021) report that a share of greedy proposal
 
 Where zero-cost proxies of the task's networks are known, they add members and choose a smaller initial design
 (`archive.agents.proxies.knowledge`). With published proxies, twenty searches of NAS-Bench-201 found the best cell after
-a median of 20.5 queries on CIFAR-10 and 14 on CIFAR-100, instead of 24.5 and 23 without.
+a median of 15.5 queries on CIFAR-10 and 15 on CIFAR-100, instead of 24.5 and 23 without.
 
 After a thousand evaluations the ensemble gives way to boosted trees of all of them (`surrogates.many`), unless it ranks
 held-out networks clearly better. Source studies and proxies are then no longer used.
