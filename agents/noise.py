@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from archive.queries.replicates import Replicates, replicate_key
+
 if TYPE_CHECKING:
     from archive.agents.observations import Observation
     from archive.store.records import Evaluation
@@ -23,10 +25,10 @@ if TYPE_CHECKING:
 
 def is_noisy(observations: Sequence[Observation]) -> bool:
     """Return whether the scores of observations have noise, by the table at the head of this module."""
-    first: dict[tuple[str, str], Observation] = {}
+    first: dict[Replicates, Observation] = {}
     seeds_differ = False
     for seen in observations:
-        other = first.setdefault(replicate_key(seen), seen)
+        other = first.setdefault(key_of(seen), seen)
         if seen.score != other.score:
             return True
         seeds_differ = seeds_differ or seen.seed != other.seed
@@ -41,13 +43,12 @@ def replicates(observations: Iterable[Observation]) -> list[list[Observation]]:
 
 def replicate_rows(observations: Sequence[Observation]) -> list[list[int]]:
     """Return the positions of observations in the groups of `replicates`."""
-    groups: dict[tuple[str, str], list[int]] = {}
+    groups: dict[Replicates, list[int]] = {}
     for row, seen in enumerate(observations):
-        groups.setdefault(replicate_key(seen), []).append(row)
+        groups.setdefault(key_of(seen), []).append(row)
     return list(groups.values())
 
 
-def replicate_key(seen: Observation | Evaluation) -> tuple[str, str]:
-    """Return what replicates have in common: the functional key of the network, and the hyperparameters."""
-    settings = repr(sorted(seen.hyperparameters.items())) if seen.hyperparameters else ""
-    return seen.architecture.functional_key, settings
+def key_of(seen: Observation | Evaluation) -> Replicates:
+    """Return the key of the replicates that an evaluation belongs to."""
+    return replicate_key(seen.architecture.functional_key, seen.hyperparameters)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from archive.agents.noise import is_noisy, replicate_key
+from archive.agents import noise
 from archive.agents.objectives.front import first_ranks
 from archive.agents.objectives.goals import Goals
 from archive.agents.recommendation import recommend
@@ -30,7 +30,7 @@ from archive.agents.transfer.source_tasks import observation, split
 from archive.errors import ArchiveError
 from archive.known_costs import NO_COSTS, KnownCosts
 from archive.queries.hypervolume import nondominated, values_of
-from archive.queries.replicates import averaged
+from archive.queries.replicates import Replicates, averaged, key_of
 from archive.spaces import recorded
 from archive.store.records import State, sign
 from archive.store.snapshots import violation_of
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from archive.spaces.base import Space
     from archive.store.records import Evaluation, Study
     from archive.store.snapshots import ProposalView, Snapshot
-
-Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -95,14 +93,13 @@ def of_snapshot(
     study, goals = snapshot.study, Goals(snapshot.study.objectives)
     evaluations = archive.studies.history(study.name) if study.further else []
     seen = _observations(evaluations, study)
-    if not any(is_noisy(_scored(seen, goals, at)) for at in range(len(goals.objectives))):
+    if not any(noise.is_noisy(_scored(seen, goals, at)) for at in range(len(goals.objectives))):
         return None
     try:
         space = recorded.of_record(study.space, study.space_config, archive.connection.settings.home)
     except ArchiveError:
         return None
-    keys = {each.id: replicate_key(each) for each in evaluations if each.study == study.name}
-    views = {keys[view.id]: view for view in _candidates(snapshot) if view.id in keys}
+    views = {key_of(view): view for view in _candidates(snapshot)}
     return _recommended(space, seen, Goals(study.objectives, costs_of(study)), views) if views else None
 
 
@@ -130,9 +127,9 @@ def _candidates(snapshot: Snapshot) -> list[ProposalView]:
 
 
 def _recommended(
-    space: Space, seen: Sequence[Observation], goals: Goals, views: Mapping[Key, ProposalView]
+    space: Space, seen: Sequence[Observation], goals: Goals, views: Mapping[Replicates, ProposalView]
 ) -> RecommendedSet | None:
-    known = {replicate_key(one): one.architecture for one in seen}
+    known = {noise.key_of(one): one.architecture for one in seen}
     networks = {key: known[key] for key in views if key in known}
     columns, noises = zip(
         *(_column(space, seen, goals, at, networks) for at in range(len(goals.objectives))), strict=True
@@ -148,8 +145,8 @@ def _recommended(
 
 
 def _column(
-    space: Space, seen: Sequence[Observation], goals: Goals, at: int, networks: Mapping[Key, Architecture]
-) -> tuple[dict[Key, Estimate], float | None]:
+    space: Space, seen: Sequence[Observation], goals: Goals, at: int, networks: Mapping[Replicates, Architecture]
+) -> tuple[dict[Replicates, Estimate], float | None]:
     """Return the estimates of networks for one objective, and the standard deviation of its noise."""
     if at not in goals.learnt:
         values = goals.known_scores(list(networks.values()))[:, at].tolist()
@@ -157,5 +154,5 @@ def _column(
         return {key: Estimate(value, value, value, 1) for key, value in known if math.isfinite(value)}, 0.0
     found = recommend(space, _scored(seen, goals, at), {functional for functional, _ in networks})
     estimates = (Estimate(one.score, one.low, one.high, len(one.evaluations)) for one in found.ranked)
-    keys = (replicate_key(one.evaluations[0]) for one in found.ranked)
+    keys = (noise.key_of(one.evaluations[0]) for one in found.ranked)
     return dict(zip(keys, estimates, strict=True)), found.noise

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.queries.replicates import Replicates, averaged
+from archive.queries.replicates import averaged
 from archive.store.records import Objective, State, sign
 from archive.store.snapshots import violation_of
 
@@ -115,7 +115,7 @@ def _scores(study: Study, view: ProposalView, signs: Array) -> Array | None:
     return None if values is None else signs * np.array(values)
 
 
-def volumes(stages: Sequence[tuple[Replicates, Array | None]], reference: Array) -> list[float | None]:
+def volumes(stages: Sequence[tuple[Hashable, Array | None]], reference: Array) -> list[float | None]:
     """Return the hypervolume after each evaluation; None where it neither adds nor changes a row of Y.
 
     Args:
@@ -123,20 +123,23 @@ def volumes(stages: Sequence[tuple[Replicates, Array | None]], reference: Array)
             that is no row of Y.
         reference: (M,) float64: r.
     """
-    rows: dict[Replicates, Array] = {}
-    reached: list[float | None] = []
-    front, volume = np.empty((0, len(reference))), 0.0
-    for key, row in stages:
-        before = rows.pop(key, None)
-        if row is not None:
-            rows[key] = row
-        if before is not None:
-            front = np.array([*rows.values()]).reshape(len(rows), len(reference))
-            front = front[nondominated(front)]
-            volume = hypervolume(front, reference)
-        elif row is not None:
-            front, volume = _extended(front, volume, row, reference)
-        reached.append(None if before is None and row is None else volume)
+    place = {group: at for at, group in enumerate(dict.fromkeys(group for group, _ in stages))}
+    # Groups without a row are dominated by every row.
+    rows = np.full((len(place), len(reference)), -np.inf)
+    front: list[int] = []
+    reached, volume = list[float | None](), 0.0
+    for group, row in stages:
+        at = place[group]
+        changed = row is not None or np.isfinite(rows[at]).all()
+        rows[at] = -np.inf if row is None else row
+        if at in front:
+            # What it dominated may belong to the front now. Without it, the front would stay as it is.
+            front = [one for one in np.flatnonzero(nondominated(rows)).tolist() if np.isfinite(rows[one]).all()]
+            volume = hypervolume(rows[front], reference)
+        elif row is not None and not (rows[front] >= row).all(axis=1).any():
+            front = [*np.compress(~(rows[front] <= row).all(axis=1), front).tolist(), at]
+            volume = max(volume, hypervolume(rows[front], reference))
+        reached.append(volume if changed else None)
     return reached
 
 
@@ -169,17 +172,4 @@ def hypervolume(scores: Array, reference: Array) -> float:
 
 def history(scores: Array, reference: Array) -> Array:
     """Return the hypervolume of the first 1, 2, … rows: (n,) float64, nondecreasing."""
-    reached = np.zeros(len(scores))
-    front, volume = np.empty((0, scores.shape[1])), 0.0
-    for at, row in enumerate(scores):
-        front, volume = _extended(front, volume, row, reference)
-        reached[at] = volume
-    return reached
-
-
-def _extended(front: Array, volume: float, row: Array, reference: Array) -> tuple[Array, float]:
-    """Return a front with its hypervolume, extended by a row."""
-    if (front >= row).all(axis=1).any():
-        return front, volume
-    front = np.vstack([front[~(front <= row).all(axis=1)], row])
-    return front, max(volume, hypervolume(front, reference))
+    return np.array(volumes(list(enumerate(scores)), reference), np.float64)

@@ -13,22 +13,25 @@ evaluations is one of lucky ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
-
-from archive.store.properties import to_json
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from archive.store.snapshots import ProposalView
 
 Replicates = tuple[str, str]
-"""Key of a group of replicates: the network's key and the hyperparameters."""
+"""Key of a group of replicates: the network's functional key, and the hyperparameters as text."""
+
+
+def replicate_key(functional_key: str, hyperparameters: Mapping[str, Any]) -> Replicates:
+    """Return the key of the group of an evaluation of a network with these hyperparameters."""
+    return functional_key, repr(sorted(hyperparameters.items())) if hyperparameters else ""
 
 
 def key_of(view: ProposalView) -> Replicates:
     """Return the key of the group that a proposal belongs to."""
-    return view.architecture_key, to_json(view.hyperparameters) if view.hyperparameters else ""
+    return replicate_key(view.functional_key, view.hyperparameters)
 
 
 def averaged(views: Iterable[ProposalView]) -> Iterator[tuple[Replicates, ProposalView]]:

@@ -29,7 +29,8 @@ VIEW = """
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 WITH p, e, e IS NULL AND p.state IN ['COMPLETE', 'PRUNED'] AND p.finished > timestamp() - 60000 AS half
 RETURN p.id AS id, p.number AS number, CASE WHEN half THEN 'RUNNING' ELSE p.state END AS state,
-       p.architecture AS architecture, p.agent AS agent, p.hyperparameters AS hyperparameters,
+       p.architecture AS architecture, p.functional_key AS functional_key, p.agent AS agent,
+       p.hyperparameters AS hyperparameters,
        p.acquisition AS acquisition, p.mean AS mean, p.std AS std, p.attempts AS attempts, p.rung AS rung,
        p.worker AS worker, p.reason AS reason, p.started AS started, p.finished AS finished,
        e.value AS value, e.epochs AS epochs, e.seconds AS seconds,
@@ -77,6 +78,7 @@ class ProposalView:
         number: Number in the study.
         state: State of the proposal.
         architecture_key: Key of the architecture.
+        functional_key: Its functional key.
         agent: Id of the agent that made it.
         acquisition: Acquisition value.
         mean: Score that the surrogate predicts, larger is better.
@@ -98,6 +100,7 @@ class ProposalView:
     number: int
     state: State
     architecture_key: str
+    functional_key: str
     agent: str | None = None
     acquisition: float | None = None
     mean: float | None = None
@@ -236,6 +239,7 @@ def _view(row: Mapping[str, Any]) -> ProposalView:
         rung=row["rung"] or 0,
         hyperparameters=from_json(row["hyperparameters"]),
         architecture_key=row["architecture"],
+        functional_key=row["functional_key"] or row["architecture"],
         # A promoted proposal has the result of its last rung, and a longer curve.
         epochs=max(row["epochs"] or 0, epochs[-1] if epochs else 0),
         metrics={name: values[-1] for name, values in curve.items() if values} or final,

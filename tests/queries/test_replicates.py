@@ -19,9 +19,10 @@ from tests.support.stores import Repeat, Suggestion, cells, study
 LOSS = Objective("loss", "minimise")
 
 
-def view(number, network, value, loss=0.0, **settings):
+def view(number, network, value, loss=0.0, function=None, **settings):
     metrics = {"accuracy": value, "loss": loss, **settings.pop("metrics", {})}
-    return ProposalView(f"s#{number}", number, State.COMPLETE, network, value=value, metrics=metrics, **settings)
+    keys = network, function or network
+    return ProposalView(f"s#{number}", number, State.COMPLETE, *keys, value=value, metrics=metrics, **settings)
 
 
 def snapshot(*views, **settings):
@@ -38,6 +39,13 @@ def test_replicates_are_one_point_at_their_mean():
     several = pareto_set(snapshot(view(0, "a", 0.9, 2.0), view(1, "b", 0.4, 1.0), view(2, "a", 0.5, 2.0)))
     assert [one.number for one in several.proposals] == [0, 1]
     assert (several.values, several.evaluations) == (((0.7, 2.0), (0.4, 1.0)), (2, 1))
+
+
+def test_networks_of_one_function_are_replicates():
+    found = pareto_set(snapshot(view(0, "a", 0.9, 2.0, "f"), view(1, "b", 0.5, 2.0, "f"), view(2, "c", 0.6, 3.0)))
+    assert [(one.architecture_key, values) for one, values in zip(found.proposals, found.values, strict=True)] == [
+        ("a", (0.7, 2.0))
+    ]
 
 
 def test_the_hypervolume_decreases_with_a_lucky_mean():
