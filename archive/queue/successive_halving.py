@@ -78,10 +78,13 @@ class Rungs:
         """Return `count` rungs, each `reduction` times as long as the one below, the last one of `whole` epochs.
 
         Raises:
-            UsageError: The training is too short for this many rungs.
+            UsageError: There are fewer than two, or the training is too short for this many.
         """
-        if count < 2 or whole < reduction ** (count - 1):
-            raise UsageError(f"{whole} epochs, reduced by {reduction} at each rung, have no {count} rungs")
+        if count < 2:
+            raise UsageError(f"there must be at least 2 rungs, or epochs in increasing order such as 2,6, got {count}")
+        shortest = reduction ** (count - 1)
+        if whole < shortest:
+            raise UsageError(f"{count} rungs, reduced by {reduction} each, need {shortest} epochs, got {whole}")
         return cls(tuple(round(whole / reduction**below) for below in range(count - 1, -1, -1)), reduction)
 
     @classmethod

@@ -21,7 +21,7 @@ def user(archive, store_settings, tmp_path):
         (("--rungs", "2;6"), "--rungs takes numbers of epochs (2,6,18) or how many rungs (3), got '2;6'"),
         (("--rungs", "6,2"), "increasing numbers of epochs, got 6, 2, 60"),
         (("--rungs", "2,100"), "beyond the protocol's 60 epochs, got 100"),
-        (("--rungs", "9"), "60 epochs, reduced by 3 at each rung, have no 9 rungs"),
+        (("--rungs", "9"), "9 rungs, reduced by 3 each, need 6561 epochs, got 60"),
         (("--rungs", "2,6", "--protocol", "diabetes/1+morph"), "those of diabetes/1+morph inherit weights, got 2,6"),
         (("--reduction", "4"), "--reduction needs --rungs, got --reduction 4 alone"),
     ],
