@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from itertools import pairwise
 from threading import Lock
 from typing import final
 
@@ -164,9 +165,27 @@ class Features:
 
     def _areas(self, c: int) -> Vectors:
         """Return areas below distribution functions between consecutive places; their L1 distance is Wasserstein's."""
-        functions = [cumulated(self._component(c, at)) for at in range(len(self.members))]
+        first, row = self._distinct(c)
+        functions = [cumulated(self._component(c, at)) for at in first]
         places = np.array(sorted({place for steps in functions for place in steps[0]}))
-        return Vectors(np.ascontiguousarray(l1_parts.areas(functions, places).T), euclidean=False, places=places)
+        areas = l1_parts.areas(functions, places)[row]
+        return Vectors(np.ascontiguousarray(areas.T), euclidean=False, places=places)
+
+    def _distinct(self, c: int) -> tuple[list[int], NDArray[np.int64]]:
+        """Return the first member with each distinct component, and the position of each member's in that list: (M,).
+
+        Cells have few depths and degrees: hundreds of networks share a measure.
+        """
+        starts = self.arrays[f"{c}.starts"].tolist()
+        numbers, values = (self.arrays[f"{c}.{part}"] for part in ("numbers", "values"))
+        known: dict[bytes, int] = {}
+        first: list[int] = []
+        row = np.empty(len(self.members), np.int64)
+        for at, (begin, end) in enumerate(pairwise(starts)):
+            row[at] = known.setdefault(numbers[begin:end].tobytes() + values[begin:end].tobytes(), len(known))
+            if row[at] == len(first):
+                first.append(at)
+        return first, row
 
 
 def _prepared(kind: FeatureDistance, members: Sequence[Architecture]) -> Arrays:
