@@ -1,7 +1,7 @@
 // Pareto set of a study with several objectives, the best in the first objective first.
 // A result is in it if no other result is at least as good in all objectives; of equal ones, the first.
-// Results that do not meet the constraints of the study are left out. Each evaluation is a result of its own: replicates
-// of a network are not averaged, as they are by archive study best.
+// Results that do not meet the constraints of the study are left out. Each evaluation is a separate result: replicates
+// of a network are not averaged, in contrast to archive study best.
 // $study    Name of the study.
 MATCH (s:Study {name: $study})
 WITH coalesce(s.objectives, [s.objective]) AS names, coalesce(s.directions, [s.direction]) AS directions

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from archive.trainer.tasks.base import Task
 
 MOST_SECONDS = 120.0
-"""Longest wait: trainers may be late, or networks large. What is measured later informs later proposals."""
+"""Longest wait: trainers may be late, or networks large. Later scores inform later proposals."""
 PAUSE = 0.5
 """Seconds between two looks."""
 

@@ -22,8 +22,8 @@ its error and, at once, how far the models of the folds are off: both shares shr
 network would be evaluated again for ever.
 
 The trees learn from every evaluation and predict well far from all of them. The process has what trees lack:
-evaluations since the prefix change it at once, pending proposals shrink its variance, and it is certain near what is
-known.
+evaluations since the prefix change it at once, pending proposals shrink its variance, and it is certain near
+evaluated networks.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class ProxyMeasurer:
             work.add_trained(claim.architecture)
 
     def _next(self) -> ProxyWork | None:
-        """Return the work to go on with: networks of trials first, and a task whose data are read already."""
+        """Return the next work: networks of trials first, then a task with data that are read already."""
         present = [] if self._process is None else [self._process[0]]
         works = [*present, *self._works.values()]
         trained = next((work for work in works if work.trained), None)

@@ -32,7 +32,7 @@ MOST_SECONDS = 600.0
 """Longest time for reading the data, and for one network."""
 NICENESS = 5
 """Priority beside trials, by which the process has about a quarter of a core that a trial needs, too. With 10 it had a
-tenth, and hardly got on where other work kept the machine busy."""
+tenth, and hardly progressed beside other work."""
 MOST_DEATHS = 3
 """Number of networks in a row that end the process, after which the machine counts as unfit for the task."""
 MOST_BYTES = 1 << 20

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class ProxyWork:
     """Networks to measure on a task: those of trials first, then those of samples.
 
-    A sample comes in an order of this object's own: trainers that share it seldom measure one network at the same time,
+    Each object has its samples in another random order: trainers that share it seldom measure one network at the same time,
     and each skips what another one has stored.
 
     Args:
