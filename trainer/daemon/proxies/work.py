@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class ProxyWork:
     """Networks to measure on a task: those of trials first, then those of samples.
 
-    Each object has its samples in another random order: trainers that share it seldom measure one network at the same time,
-    and each skips what another one has stored.
+    Each object has its samples in another random order: trainers that share one seldom measure the same network at the
+    same time, and each skips what another one has stored.
 
     Args:
         task: The task.
