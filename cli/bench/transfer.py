@@ -42,6 +42,14 @@ if TYPE_CHECKING:
 )
 @click.option("--quick", is_flag=True, help="A part of the matrix: two tasks, no noise, two seeds.")
 @click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="TASK",
+    show_default="all of them",
+    help="Row of the matrix: the task of the searches, as TASK~SD with noise. May be repeated.",
+)
+@click.option(
     "--seeds",
     type=Count(1),
     show_default="20; of --matrix 5, of --quick 2",
@@ -69,6 +77,7 @@ def transfer(
     scenarios: tuple[str, ...],
     whole_matrix: bool,
     quick: bool,
+    targets: tuple[str, ...],
     seeds: int | None,
     budget: int | None,
     shrink: int,
@@ -92,12 +101,12 @@ def transfer(
     from archive.agents.benchmarks.transfer.scenarios import scenarios as named
     from archive.api import connect
 
-    _check(scenarios, whole_matrix, quick)
+    _check(scenarios, whole_matrix, quick, targets)
     defaults = (2, 20) if quick else (5, 40) if whole_matrix else (20, 60)
     plan = TransferPlan(
         contestant=contestant(agent),
         problem=cache(table_problem),
-        scenarios=matrix(quick) if whole_matrix else named(scenarios),
+        scenarios=matrix(quick, targets) if whole_matrix else named(scenarios),
         seeds=seeds or defaults[0],
         budget=budget or defaults[1],
         run=f"{run_name}-transfer" + (f"-{shrink}" if shrink > 1 else ""),
@@ -112,9 +121,11 @@ def transfer(
     _show(plan, results, as_json)
 
 
-def _check(scenarios: Sequence[str], whole_matrix: bool, quick: bool) -> None:
+def _check(scenarios: Sequence[str], whole_matrix: bool, quick: bool, targets: Sequence[str]) -> None:
     if quick and not whole_matrix:
         raise UsageError("--quick is a part of the matrix: write --matrix --quick")
+    if targets and not whole_matrix:
+        raise UsageError(f"--target is a row of the matrix: write --matrix --target {targets[0]}")
     if scenarios and whole_matrix:
         raise UsageError(f"--matrix has scenarios of its own, got --scenario {scenarios[0]}")
 

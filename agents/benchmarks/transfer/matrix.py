@@ -12,11 +12,12 @@ all of it without noise and with noise, which source and target then have both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import permutations
 from types import MappingProxyType
 
 from archive.agents.benchmarks.transfer.scenarios import Recipe, Scenario
+from archive.errors import UnknownNameError
 
 TASKS: Mapping[str, float] = MappingProxyType(
     {
@@ -41,20 +42,29 @@ SOURCES = ((50, ""), (200, ""), (200, "reversed"), (200, "shuffled"))
 """Number of evaluations of a source, and the alteration of its values."""
 
 
-def matrix(quick: bool = False) -> list[Scenario]:
+def matrix(quick: bool = False, targets: Collection[str] = ()) -> list[Scenario]:
     """Return the scenarios of the matrix.
 
     Args:
         quick: Two tasks and no noise: minutes instead of hours.
+        targets: Tasks of the searches that start warm, those with noise as `TASK~SD`; empty: all.
+
+    Raises:
+        UnknownNameError: The matrix has no such target.
     """
     groups: Sequence[Sequence[str]] = (GROUPS[1][:2],) if quick else GROUPS
-    return [
+    whole = [
         _scenario(source, target, noisy, size, altered)
         for noisy in ((False,) if quick else (False, True))
         for group in groups
         for source, target in permutations(group, 2)
         for size, altered in SOURCES
     ]
+    known = dict.fromkeys(scenario.target for scenario in whole)
+    for name in targets:
+        if name not in known:
+            raise UnknownNameError("target of the matrix", name, known)
+    return [scenario for scenario in whole if not targets or scenario.target in targets]
 
 
 def _scenario(source: str, target: str, noisy: bool, size: int, altered: str) -> Scenario:
