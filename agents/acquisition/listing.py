@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from archive import cache
 from archive.agents.acquisition.vectors import Vectors
 from archive.architecture.graph import Architecture
+from archive.architecture.packing import PackedArchitectures
 from archive.cache import Arrays
 from archive.kernels.distances.tree_wasserstein.degrees import cumulated
 from archive.kernels.features.embedding import Embedded, FeatureDistance
@@ -47,8 +48,13 @@ def members_of(space: Space) -> Sequence[Architecture] | None:
     members = space.members()
     if members is None or len(members) <= MOST_LISTED:
         return members
-    drawn = np.random.default_rng(0).choice(len(members), MOST_LISTED, replace=False)
-    return [members[at] for at in np.sort(drawn)]
+    drawn = np.sort(np.random.default_rng(0).choice(len(members), MOST_LISTED, replace=False))
+    return members.take(drawn) if isinstance(members, PackedArchitectures) else [members[at] for at in drawn]
+
+
+def listed_count(space: Space) -> int:
+    """Return the number of networks of `members_of`, without building them; 0 for a space that cannot be listed."""
+    return min(len(space.members() or ()), MOST_LISTED)
 
 
 @final

@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import ClassVar, Literal, final
 
 from archive.agents.acquisition import candidate_generators
-from archive.agents.acquisition.listing import members_of
+from archive.agents.acquisition.listing import listed_count
 from archive.agents.base import AgentInfo
 from archive.agents.bayesopt.gaussian_process import ranking
 from archive.agents.bayesopt.model_based import Method, ModelBased
@@ -123,7 +123,7 @@ def encoding(space: Space, preset: str) -> JoinedFeatures:
     Where layers have units, hardly any two networks share a path: the default then has no paths, and distinguishes
     operations by their units. Where operations are options at fixed places, the places replace paths and topology.
     """
-    remembered = max(8192, len(members_of(space) or ()))
+    remembered = max(8192, listed_count(space))
     if preset == "paper":
         return JoinedFeatures((PathEncoding(),), remembered)
     if choices.describe(space.name):

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, final, overload
+from typing import Any, NamedTuple, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,33 +83,38 @@ class PackedArchitectures(Sequence[Architecture]):
     def __getitem__(self, at: int | slice) -> Architecture | tuple[Architecture, ...]:
         """Build one architecture, or several."""
         chosen = range(len(self))[at]
-        if isinstance(chosen, int):
-            return self._between(chosen, chosen + 1)[0]
-        if chosen.step != 1 or not chosen:
-            return tuple([self[each] for each in chosen])
-        return self._between(chosen.start, chosen.stop)
+        return self.take([chosen])[0] if isinstance(chosen, int) else self.take(chosen)
 
     def __iter__(self) -> Iterator[Architecture]:
         """Build the architectures in blocks, which is faster than one by one."""
         for begin in range(0, len(self), BLOCK):
-            yield from self._between(begin, min(begin + BLOCK, len(self)))
+            yield from self.take(range(begin, min(begin + BLOCK, len(self))))
 
-    def _between(self, begin: int, end: int) -> tuple[Architecture, ...]:
-        layers, layer_starts = self._part("layers", begin, end)
-        edges, edge_starts = self._part("edges", begin, end)
+    def take(self, positions: Sequence[int] | NDArray[np.int64]) -> tuple[Architecture, ...]:
+        """Build the architectures at some positions, each at least 0, in their order."""
+        at = np.asarray(positions, np.int64)
+        layers, edges = self._entries("layers", at), self._entries("edges", at)
         columns = zip(
-            _cut([self._alphabet[letter] for letter in layers.tolist()], layer_starts),
-            _cut([self._edges.setdefault(edge, edge) for edge in map(tuple, edges.tolist())], edge_starts),
-            texts(self._arrays["keys"][begin:end]),
-            texts(self._arrays["functional_keys"][begin:end]),
+            _cut([self._alphabet[letter] for letter in layers.values.tolist()], layers.starts),
+            _cut([self._edges.setdefault(edge, edge) for edge in map(tuple, edges.values.tolist())], edges.starts),
+            texts(self._arrays["keys"][at]),
+            texts(self._arrays["functional_keys"][at]),
             strict=True,
         )
         return tuple([restored(self._space, *values) for values in columns])
 
-    def _part(self, name: str, begin: int, end: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the entries of some networks, and where those of each begin."""
-        starts = self._arrays[f"{name}.starts"][begin : end + 1]
-        return self._arrays[name][starts[0] : starts[-1]], starts - starts[0]
+    def _entries(self, name: str, at: NDArray[np.int64]) -> _Entries:
+        begins, ends = (self._arrays[f"{name}.starts"][at + one] for one in (0, 1))
+        starts = np.concatenate([[0], np.cumsum(ends - begins)])
+        places = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], ends - begins)
+        return _Entries(self._arrays[name][places], starts)
+
+
+class _Entries(NamedTuple):
+    """Entries of some networks, one after the other, and where those of each begin."""
+
+    values: NDArray[Any]
+    starts: NDArray[np.int64]
 
 
 def texts(names: NDArray[Any]) -> list[str]:

@@ -175,3 +175,8 @@ def test_functional_key_drops_what_no_path_passes() -> None:
     assert bare.functional_key == bare.key
     assert hanging.functional_key == floating.functional_key == bare.key
     assert len({bare.key, hanging.key, floating.key}) == 3
+    # `functional` is the same before and after the keys are known.
+    for network in (bare, hanging, floating):
+        unread = Architecture(network.space, network.layers, network.edges)
+        assert unread.functional == network.functional == bare
+    assert bare.functional is bare

@@ -20,5 +20,8 @@ def test_packed_architectures_are_built_when_they_are_read(monkeypatch):
     assert [packed[at].functional_key for at in (0, 7, -1)] == [cells[at].functional_key for at in (0, 7, -1)]
     assert (packed[2:9], packed[9:2:-3], packed[5:5]) == (tuple(cells[2:9]), tuple(cells[9:2:-3]), ())
     assert packed[np.int64(3)] == cells[3]
+    assert packed.take([7, 0, 7]) == (cells[7], cells[0], cells[7])
+    assert packed.take(np.array([9, 4])) == (cells[9], cells[4])
+    assert packed.take([]) == ()
     with pytest.raises(IndexError):
         packed[11]

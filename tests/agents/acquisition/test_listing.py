@@ -11,13 +11,14 @@ import pytest
 
 from archive import agents, cache, kernels, spaces
 from archive.agents.acquisition import candidate_generators, listing
-from archive.agents.acquisition.listing import Listing, members_of
+from archive.agents.acquisition.listing import Listing, listed_count, members_of
 from archive.agents.base import History
 from archive.agents.bayesopt.gaussian_process import PRESETS, method
 from archive.agents.bayesopt.model_based import ModelBased
 from archive.agents.bayesopt.portfolio_members import OperationCounts
 from archive.agents.surrogates import distance_cache
 from archive.agents.surrogates.distance_cache import CachedDistances
+from archive.architecture.packing import PackedArchitectures, pack
 from archive.kernels.base import Components, Distance
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
 from archive.kernels.features.l1 import parts
@@ -212,6 +213,12 @@ def test_of_a_space_beyond_the_limit_a_draw_is_listed(tmp_path, monkeypatch):
     drawn = members_of(space)
     assert drawn is not None and len({one.key for one in drawn}) == 20
     assert drawn == members_of(space) and drawn != list(members[:20]) and set(drawn) <= set(members)
+    assert (listed_count(space), listed_count(Chains())) == (20, 0)
+    # A table too large to keep its networks builds the same ones when they are drawn.
+    packed = PackedArchitectures(space.name, pack(members))
+    with monkeypatch.context() as patch:
+        patch.setattr(space, "members", lambda: packed)
+        assert list(members_of(space) or ()) == list(drawn)
     assert isinstance(candidate_generators.get("auto", space), candidate_generators.SampledCandidates)
     assert isinstance(candidate_generators.get("auto", space, cheap=False), candidate_generators.EvolvedCandidates)
     # `members` by name is the whole list.
