@@ -1,9 +1,11 @@
-"""The pictures of the guide to plots, from real searches in an archive of their own.
+"""The pictures of the guide to plots and of the benchmarks, from real searches in an archive of their own.
 
-    python docs/scripts/plots.py --search     runs the searches of SEARCHES in ARCHIVE_HOME; about ten minutes
-    python docs/scripts/plots.py              draws the pictures from that archive into docs/plots
+    python docs/scripts/plots.py --search           runs the searches in ARCHIVE_HOME, then draws all pictures
+    python docs/scripts/plots.py --search front     runs those of one picture, and draws it into docs/plots
+    python docs/scripts/plots.py                    draws all pictures from that archive
 
-The searches on NAS-Bench-201 need its table (ARCHIVE_DATA_DIR); those on digits train networks.
+The searches on NAS-Bench-201 need its table (ARCHIVE_DATA_DIR). Those on digits train networks for minutes, those of
+`front` on Fashion-MNIST for three hours of one core.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import argparse
 import io
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +23,23 @@ AGENTS = ("tw", "regularized-evolution", "random")
 SEEDS = (1, 2, 3)
 TABLE = [f"{agent}-{seed}" for agent in AGENTS for seed in SEEDS]
 
-SEARCHES = [
-    *(
-        f"--agent {agent} --task nb201-cifar10 --budget 100 --seed {seed} --retrain --study {agent}-{seed}"
+FRONTS = ("portfolio", "random")
+
+SEARCHES: Mapping[str, str] = {
+    **{
+        f"{agent}-{seed}": f"--agent {agent} --task nb201-cifar10 --budget 100 --seed {seed} --retrain"
         for seed in SEEDS
         for agent in AGENTS
-    ),
-    "--agent nasbot --budget 30 --seed 1 --study nasbot-digits",
-    "--agent arc --task digits --space mlp --budget 30 --seed 1 --study arc-digits",
-]
+    },
+    "nasbot-digits": "--agent nasbot --budget 30 --seed 1",
+    "arc-digits": "--agent arc --task digits --space mlp --budget 30 --seed 1",
+    **{
+        f"front-{agent}": f"--agent {agent} --task fashion-mnist --protocol fashion-mnist/small --space cnn "
+        "--objective valid_accuracy --objective latency_ms --budget 40"
+        for agent in FRONTS
+    },
+}
+"""Study to the options of its search."""
 
 PICTURES: Mapping[str, tuple[str, list[str], dict[str, Any]]] = {
     "progress": ("best-so-far", TABLE, {"by": "agent", "against": "seconds"}),
@@ -40,18 +50,19 @@ PICTURES: Mapping[str, tuple[str, list[str], dict[str, Any]]] = {
     "predictions": ("predictions", ["tw-1"], {}),
     "gains": ("operation-gains", ["nasbot-digits"], {}),
     "map": ("network-map", ["tw-1", "random-1"], {"distance": "tree-wasserstein"}),
+    "front": ("value-and-cost", [f"front-{agent}" for agent in FRONTS], {"cost": "latency_ms"}),
 }
 """File to kind of plot, studies and options."""
 
 
-def search() -> None:
-    """Run the searches; a finished one is not repeated."""
-    for options in SEARCHES:
-        subprocess.run(["archive", "search", *options.split()], check=True)
+def search(pictures: Iterable[str]) -> None:
+    """Run the searches of pictures; a finished one is not repeated."""
+    for study in dict.fromkeys(study for name in pictures for study in PICTURES[name][1]):
+        subprocess.run(["archive", "search", *SEARCHES[study].split(), "--study", study], check=True)
 
 
-def draw() -> None:
-    """Draw the pictures."""
+def draw(pictures: Iterable[str]) -> None:
+    """Draw pictures."""
     from PIL import Image
 
     import archive
@@ -60,7 +71,8 @@ def draw() -> None:
 
     FOLDER.mkdir(exist_ok=True)
     with archive.connect() as store:
-        for name, (kind, studies, options) in PICTURES.items():
+        for name in pictures:
+            kind, studies, options = PICTURES[name]
             path = FOLDER / f"{name}.png"
             picture = Image.open(io.BytesIO(rendered(kinds.draw(store, kind, studies, **options), "png", DPI)))
             # A third of the bytes, for a difference that is hard to see.
@@ -71,6 +83,11 @@ def draw() -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--search", action="store_true", help="run the searches first")
-    if parser.parse_args().search:
-        search()
-    draw()
+    parser.add_argument("pictures", nargs="*", metavar="PICTURE", help="default: all")
+    asked = parser.parse_args()
+    chosen = asked.pictures or list(PICTURES)
+    if unknown := set(chosen) - set(PICTURES):
+        parser.error(f"no picture {min(unknown)}: choose from {', '.join(PICTURES)}")
+    if asked.search:
+        search(chosen)
+    draw(chosen)
