@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import socket
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from types import TracebackType
+
+from archive import settings
+from archive.database.connection import Connection
 
 
 class Proxy:
-    """Forwards connections to a port of this machine.
+    """Forwards connections from a port of this machine.
 
     Args:
         port: Port of the server.
+        host: Host of the server.
 
     Attributes:
         port: Port of the proxy.
     """
 
-    def __init__(self, port: int) -> None:
-        self._server_port = port
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
+        self._server = (host, port)
         self._open: set[socket.socket] = set()
         self._listener: socket.socket | None = None
         self.port = 0
@@ -52,7 +58,7 @@ class Proxy:
         with suppress(OSError):
             while True:
                 client, _ = listener.accept()
-                server = socket.create_connection(("127.0.0.1", self._server_port))
+                server = socket.create_connection(self._server)
                 self._open |= {client, server}
                 for source, target in ((client, server), (server, client)):
                     threading.Thread(target=self._forward, args=(source, target), daemon=True).start()
@@ -66,3 +72,15 @@ class Proxy:
                 each.shutdown(socket.SHUT_RDWR)
         self._open.discard(source)
         source.close()
+
+
+@contextmanager
+def relayed(address: tuple[str, int, str, str], patience: float = 30.0) -> Iterator[tuple[Proxy, Connection]]:
+    """Yield a proxy, and a connection through it to the server of (host, port, user, password)."""
+    host, port, user, password = address
+    with Proxy(port, host) as proxy:
+        own = settings.load(uri=f"bolt://127.0.0.1:{proxy.port}", user=user, password=password, patience=patience)
+        if user == "root":
+            own = replace(own, database="archive")
+        with Connection.open(own) as connection:
+            yield proxy, connection
