@@ -5,7 +5,7 @@
 | k           | networks of the study whose mean results meet its constraints                        | scalar |
 | mu_nj, s_nj | posterior mean and standard deviation of the noise-free score of network n for       | (k, M) |
 |             | objective j                                                                          |        |
-| P           | networks whose mu no other one equals or exceeds in all objectives                   | (p, M) |
+| P           | networks whose mu no other one dominates                                             | (p, M) |
 | 95 %        | mu - 1.96 s to mu + 1.96 s, of each objective alone                                  |        |
 
 Each objective has a model of its own, that of `archive.agents.recommendation`. Known costs, and objectives without

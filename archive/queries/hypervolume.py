@@ -4,7 +4,7 @@
 |--------|--------------------------------------------------------------------------------------|--------|
 | Y      | scores of the results: values with their sign such that larger is better. Replicates | (n, M) |
 |        | of a network are one result, of their mean values (`archive.queries.replicates`)     |        |
-| P      | Pareto set: rows of Y that no other row equals or exceeds in all objectives          | (k, M) |
+| P      | Pareto set: rows of Y that no other row dominates                                    | (k, M) |
 | r      | reference point                                                                      | (M,)   |
 | H      | hypervolume: volume of the union over P of the boxes between r and a row of P        | scalar |
 

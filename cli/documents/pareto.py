@@ -50,7 +50,7 @@ class HypervolumeItem(JsonObject):
 
 
 class ParetoItem(JsonObject):
-    """Results of a study with several objectives that no other result exceeds in all of them.
+    """Results of a study with several objectives that no other result dominates.
 
     Attributes:
         reference: Reference point of the hypervolume: the worst value of each objective among the results.
@@ -100,7 +100,7 @@ class RecommendedProposal(JsonObject):
 
 
 class RecommendedPareto(JsonObject):
-    """Networks of a study with several noisy objectives whose expected values no other one exceeds in all of them.
+    """Networks of a study with several noisy objectives whose expected values no other one dominates.
 
     Attributes:
         noise: Estimated standard deviation of an evaluation in each objective, by name: 0 without noise, null where no

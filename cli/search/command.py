@@ -176,9 +176,9 @@ def search(
     trainings that meet all bounds at the rung come before the others. Trainings that never continue are pruned, and
     count as evaluations.
 
-    With several --objective, the search looks for the Pareto set: networks that no other one exceeds in all of them.
-    Costs that need no training are computed for every candidate: params, flops, and the latencies of a table. The agent
-    is portfolio, unless --agent names another one that searches for several objectives.
+    With several --objective, the search looks for the Pareto set: networks that no other one dominates, by being at
+    least as good in every objective and better in one. Costs that need no training (params, flops …) are computed for
+    every candidate. The agent is portfolio, unless --agent names another one for several objectives.
 
     With --constraint, the best network is the best one that meets all bounds. A network whose known costs do not meet
     them is never proposed. Metrics that a training measures are modelled: proposals maximise the acquisition times the

@@ -33,7 +33,8 @@ SHOWN_COSTS = ("params", "flops", "latency_ms")
 def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
     """Show the best architectures of a study, the best first.
 
-    Of several objectives the Pareto set: the results that no other one exceeds in all of them.
+    Of several objectives the Pareto set: a result is in it unless another one is at least as good in every objective,
+    and better in one.
 
     Of a study with constraints, results that meet them.
 
