@@ -77,6 +77,10 @@ class Method:
     slacks: Surrogate | None = None
     many: ManyEvaluations | None = None
 
+    def has_many(self, history: History) -> bool:
+        """Return whether a history has more evaluations than `surrogate` is fitted to."""
+        return self.many is not None and len(history.usable) > self.many.first
+
     def model(self, history: History, *, transfers: bool = True) -> Surrogate:
         """Return the surrogate for a history.
 
@@ -84,8 +88,9 @@ class Method:
             history: The history.
             transfers: Whether sources inform the quantity that it is fitted to.
         """
-        if self.many is not None and len(history.usable) > self.many.first:
-            return self.many
+        if self.many is not None and self.has_many(history):
+            combined = history.goals is not None or (history.constraints is not None and history.constraints.measured)
+            return self.many.everywhere() if combined else self.many
         return self.transfer.with_sources(self.surrogate, history) if transfers and self.transfer else self.surrogate
 
 

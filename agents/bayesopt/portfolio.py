@@ -213,7 +213,7 @@ class Portfolio(Agent):
             rule,
             transfer=self._knowledge or self._transfer,
             repeats=True,
-            slacks=self._many(slacks, SLACK_TRANSFORM),
+            slacks=self._many(slacks, SLACK_TRANSFORM).everywhere(),
             many=self._many(stacked, chosen[0]),
         )
         greedy = replace(method, acquisition=EXPECTATION, rule=batch.get("believer", acquisition=EXPECTATION))

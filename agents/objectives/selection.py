@@ -52,6 +52,9 @@ def choose(method: Method, slacks: Surrogate, history: History, n: int, rng: np.
 
     rank = models.feasible if searching else models.ranking(front, reference)
     ranked = method.source.candidates(history, rank, max(method.shortlist, n), rng, logarithmic=True)
+    if method.has_many(history):
+        # Of thousands of candidates only the promising ones have an exact posterior.
+        ranked = _ranked(ranked, rank)
     chosen: list[Suggestion] = []
     while ranked and len(chosen) < n:
         best, *ranked = ranked
@@ -60,10 +63,14 @@ def choose(method: Method, slacks: Surrogate, history: History, n: int, rng: np.
         if len(chosen) < n and ranked:
             front, models = np.vstack([front, models.expected([network])]), models.hallucinate([network])
             rank = models.feasible if searching else models.ranking(front, reference)
-            ranks = rank([one.candidate.architecture for one in ranked])
-            order = np.argsort(-ranks, kind="stable")
-            ranked = [Ranked(ranked[at].candidate, float(ranks[at])) for at in order]
+            ranked = _ranked(ranked, rank)
     return chosen
+
+
+def _ranked(candidates: Sequence[Ranked], rank: Rank) -> list[Ranked]:
+    """Return candidates by their rank, the best first."""
+    ranks = rank([one.candidate.architecture for one in candidates]) if candidates else np.empty(0)
+    return [Ranked(candidates[at].candidate, float(ranks[at])) for at in np.argsort(-ranks, kind="stable")]
 
 
 @dataclass(frozen=True)

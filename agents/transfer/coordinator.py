@@ -17,7 +17,7 @@ model and of the coregionalised ones. The weight of an unrelated source decays a
 
 With the rule `evidence`, a source takes part only while there is evidence that it predicts the study's evaluations
 (`archive.agents.transfer.evidence`). The initial design is the agent's own, and ends with the first evidence. Without
-evidence, each proposal is the one without sources.
+evidence, and after `MOST_EVALUATIONS` evaluations, each proposal is the one without sources.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from archive.agents.bayesopt.portfolio_members import MemberModel, member_model
 from archive.agents.surrogates.base import Array, Surrogate
 from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP
 from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.many.prefix import FIRST as MANY
 from archive.agents.surrogates.stacking import Member, StackedGP
 from archive.agents.surrogates.transformed import OutcomeTransformed, SourceResidual
 from archive.agents.transfer.cell_vocabulary import comparable
@@ -58,6 +59,10 @@ DESIGN = 2
 OTHER_SPACES = 12
 """Evaluations of a study after which it drops sources of other spaces. On NAS-Bench-201, with a thousand cells of
 NAS-Bench-101 as source, ten searches found the best cell after a median of 21.5; without dropping, after 33.5."""
+
+MOST_EVALUATIONS = MANY
+"""Evaluations after which `portfolio` uses no source of another task: its model of many evaluations has no use for
+them, and the evidence takes the cube of their number."""
 
 MEMBERS = ("subtrees", "topology", "structure")
 """Kernels of the source models, see `archive.agents.bayesopt.portfolio_members`: fast and positive definite on every
@@ -161,7 +166,7 @@ class Transfer:
 
         After `OTHER_SPACES` evaluations, these are of the same space only.
         """
-        if self.rule == "evidence" and len(history.usable) < FIRST:
+        if self.rule == "evidence" and not FIRST <= len(history.usable) <= MOST_EVALUATIONS:
             return []
         all_spaces = len(history.usable) < OTHER_SPACES
         active = [group for group in self._usable(history) if all_spaces or group.space == self.space.name]

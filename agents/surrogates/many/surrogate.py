@@ -63,6 +63,7 @@ class ManyEvaluations(Surrogate):
         transform: Outcome transform of the trees: one of `archive.agents.surrogates.outcome_transforms`, or its name.
         prefixes: Cache of the models, which several surrogates may share.
         first: Evaluations up to which `few` is fitted to all of them, and most networks that `rival` is fitted to.
+        everywhere: See `everywhere`.
 
     Raises:
         UnknownNameError: There is no such transform.
@@ -77,11 +78,22 @@ class ManyEvaluations(Surrogate):
         transform: str | OutcomeTransform,
         prefixes: Prefixes | None = None,
         first: int = FIRST,
+        everywhere: bool = False,
     ) -> None:
         """Keep the arguments."""
         self.few, self.features, self.process, self.rival = few, features, process, rival
         self.transform = outcome_transforms.get(transform)
-        self.first, self._prefixes = first, prefixes or Prefixes()
+        self.first, self._prefixes, self._everywhere = first, prefixes or Prefixes(), everywhere
+
+    def everywhere(self) -> ManyEvaluations:
+        """Return a surrogate whose posterior is a prediction for every network, not for the promising ones alone.
+
+        A product of several models needs it: a network that loses by one of them may win by the others. The rival
+        would take seconds for all networks, and is not used.
+        """
+        return ManyEvaluations(
+            *(self.few, self.features, self.process, self.rival, self.transform, self._prefixes, self.first), True
+        )
 
     def fit(
         self,
@@ -102,9 +114,10 @@ class ManyEvaluations(Surrogate):
             self.transform,
             lambda: Prefix.fit(head, values, self.transform, self.features, self.process, self.rival, self.first),
         )
-        if prefix.rival is not None:
+        if prefix.rival is not None and not self._everywhere:
             return ScreenedProcess.of(prefix, prefix.rival, architectures[size:], scores[size:])
-        return CorrectedTrees.of(prefix, self.process, architectures[size:], scores[size:])
+        corrected = CorrectedTrees.of(prefix, self.process, architectures[size:], scores[size:])
+        return replace(corrected, everywhere=self._everywhere)
 
     def incumbents(self, architectures: Sequence[Architecture], scores: Array) -> tuple[Architecture, ...]:
         """Return the networks among which that of the greatest posterior mean is, those of the greatest mean score.
@@ -131,12 +144,14 @@ class CorrectedTrees(Fitted):
         process: The process, of r.
         unit: c.
         best: The greatest standardised score of a network, fantasies included.
+        everywhere: Whether networks that are not promising have the variance far from the relevant ones.
     """
 
     prefix: Prefix
     process: FittedGP
     unit: float
     best: float
+    everywhere: bool = False
 
     @classmethod
     def of(
@@ -161,7 +176,8 @@ class CorrectedTrees(Fitted):
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`; in a call with more than `BLOCK` networks only the promising ones are corrected.
 
-        The others have the posterior mean f and the least variance of the corrected ones, and lose to them.
+        The others have the posterior mean f. Their variance is the least of the corrected ones, so that they lose to
+        these; `everywhere` it is the one far from the relevant networks, c^2 a + s2.
         """
         means, variances = self.prefix.predict(architectures)
         if joint:
@@ -176,7 +192,10 @@ class CorrectedTrees(Fitted):
         inner = self.process.posterior([architectures[at] for at in rows.tolist()])
         corrected = inner.variances[0] * (self.unit**2 + variances[rows] / self._prior)
         means[rows] += self.unit * inner.means[0]
-        variances = np.full(len(means), corrected.min(initial=0.0 if len(rows) == 0 else np.inf))
+        if self.everywhere:
+            variances = self.unit**2 * self._prior + variances
+        else:
+            variances = np.full(len(means), corrected.min(initial=0.0 if len(rows) == 0 else np.inf))
         variances[rows] = corrected
         return self._posterior(means, variances, None)
 

@@ -12,6 +12,9 @@ from archive import agents, spaces
 from archive.agents.base import History
 from archive.agents.bayesopt.bananas import encoding
 from archive.agents.bayesopt.portfolio_members import member_model
+from archive.agents.objectives import selection
+from archive.agents.objectives.front import estimated_front
+from archive.agents.objectives.goals import Goals
 from archive.agents.surrogates.base import Fitted, Posterior, Surrogate
 from archive.agents.surrogates.many import features, trees
 from archive.agents.surrogates.many.features import SparseFeatures
@@ -20,6 +23,7 @@ from archive.agents.surrogates.many.relevance import Merged, relevant
 from archive.agents.surrogates.many.screened import BLOCK, ScreenedProcess
 from archive.agents.surrogates.many.surrogate import CorrectedTrees, ManyEvaluations
 from archive.agents.surrogates.many.trees import CrossFittedTrees
+from archive.store.records import Objective
 from tests.support.histories import observed
 
 SPACE = spaces.get("nasbench201")
@@ -184,6 +188,36 @@ def test_a_clearly_better_ranking_of_held_out_networks_is_chosen(factor, kind):
     held_out = {cell.key for cell in CELLS[: prefix_size(300, FIRST) : 4]}
     assert not held_out & set(few.fits[0][0])
     assert all(len(keys) <= FIRST for keys, _, _ in few.fits)
+
+
+@pytest.mark.parametrize("factor", [1.0, -1.0])
+def test_everywhere_all_networks_are_predicted_whatever_ranks_better(factor):
+    many, whole = [cell.functional for cell in SPACE.members()[: BLOCK + 500]], surrogate(Stub(factor)).everywhere()
+    fitted = fit(whole, 300)
+    posterior, alone = fitted.posterior(many), fitted.posterior(many[:100])
+    worst = np.argsort(posterior.mean)[:BLOCK]
+    assert np.corrcoef(posterior.mean[worst], [truth(many[at]) for at in worst])[0, 1] > 0.8
+    assert (posterior.variances[0, :100] > 0.9 * alone.variances[0]).all()
+
+
+def test_of_many_candidates_the_greatest_hypervolume_improvement_is_suggested():
+    # A cheap network must not have the scores of promising ones, not even in the first ranking of all.
+    def edges(networks):
+        return np.array([float(len(each.edges)) for each in networks])
+
+    goals = Goals((Objective("accuracy"), Objective("edges", "minimise")), {"edges": edges})
+    history = History(observed(CELLS[:250], SCORES[:250]), goals=goals)
+    agent = agents.get("portfolio", SPACE)._exact[0]
+    agent.method = replace(agent.method, many=surrogate(Stub(1.0)), shortlist=1)
+    (suggestion,) = agent.propose(history, 1, np.random.default_rng(0))
+
+    models = selection.ObjectiveModels.fit(agent.method, agent.slacks, history, goals, np.random.default_rng(0))
+    rank = models.ranking(*estimated_front(history, models.fitted, posterior=False))
+    members = [one for one in SPACE.members() if one.functional_key not in history.known]
+    gains = np.concatenate([rank(members[at : at + BLOCK]) for at in range(0, len(members), BLOCK)])
+    chosen = rank([suggestion.architecture])[0]
+    assert (gains > chosen).sum() < 5
+    assert suggestion.mean == pytest.approx(truth(suggestion.architecture.functional), abs=0.5)
 
 
 def test_evaluations_of_one_network_are_averaged():

@@ -7,7 +7,8 @@ import pytest
 
 from archive import agents
 from archive.agents.base import History, Observation
-from archive.agents.transfer.evidence import FIRST
+from archive.agents.transfer import coordinator
+from archive.agents.transfer.evidence import FIRST, Evidence
 from archive.errors import UnknownNameError
 from tests.agents.transfer.test_coordinator import half, search, source
 from tests.support.listed import score, small_table
@@ -58,3 +59,20 @@ def test_a_decision_needs_no_order_of_sources_and_is_the_same_again(variance, sp
 def test_an_unknown_rule_is_refused(space):
     with pytest.raises(UnknownNameError, match="evidence"):
         agents.get("portfolio", space, sources="always")
+
+
+def test_beyond_the_evaluations_of_which_sources_tell_something_no_evidence_is_computed(space, monkeypatch):
+    known = half(space)
+    good = source(known, [score(one) for one in known])
+    seen = tuple(Observation(one, score(one), one.key) for one in list(space.members())[1:32:3])
+    asked, nats = [], Evidence.nats
+    monkeypatch.setattr(
+        Evidence, "nats", lambda self, models, seen: asked.append(len(seen)) or nats(self, models, seen)
+    )
+    monkeypatch.setattr(coordinator, "MOST_EVALUATIONS", len(seen))
+    transfer = coordinator.Transfer(space, rule="evidence")
+    assert transfer.doubted(History(seen, sources=(good,))) == {}
+    assert asked and set(asked) == {len(seen)}
+    more = Observation(list(space.members())[2], 0.5, "more")
+    assert transfer.doubted(History((*seen, more), sources=(good,))) == {"s": 0.0}
+    assert set(asked) == {len(seen)}
