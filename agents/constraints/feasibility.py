@@ -137,7 +137,9 @@ class ConstrainedPosterior(Fitted):
 def weighted(
     fitted: Fitted, history: History, networks: Sequence[Architecture], surrogate: Surrogate, rng: np.random.Generator
 ) -> Fitted:
-    """Return a fitted surrogate with the constraints of a history; unchanged where all results meet known ones.
+    """Return a fitted surrogate with the constraints of a history.
+
+    It is unchanged where all results meet known constraints, or no result tells a measured quantity.
 
     Args:
         fitted: The surrogate of the scores, before any fantasy.
@@ -157,4 +159,8 @@ def weighted(
     if not incumbents and not constraints.measured:
         # All candidates meet the constraints, and no result does: an improvement is one over the worst result.
         incumbents = (min(zip(networks, history.usable, strict=True), key=lambda pair: pair[1].score)[0],)
-    return ConstrainedPosterior(fitted, incumbents, distinct, SlackModels.fit(surrogate, history, rng))
+    slacks = SlackModels.fit(surrogate, history, rng)
+    if constraints.measured and not slacks.fitted:
+        # No result tells a measured quantity, and every network is as probable to be feasible as any other.
+        return fitted
+    return ConstrainedPosterior(fitted, incumbents, distinct, slacks)

@@ -5,8 +5,9 @@
 | y_ij   | score of evaluation i for objective j, larger is better                                     | scalar |
 | E_n    | evaluations of network n with equal hyperparameters: its replicates                         | set    |
 | f_nj   | estimate of the noise-free score of network n for objective j                               | (k, M) |
-| r      | reference point of the volumes: the worst mean of each objective over replicates, less a    | (M,)   |
-|        | tenth of the range (as Ishibuchi et al., 2018, advise, so that the ends of the front count) |        |
+| r      | reference point of the volumes: the worst mean of each objective over replicates, without   | (M,)   |
+|        | outliers (`archive.agents.outliers`), less a tenth of the range (as Ishibuchi et al., 2018,  |        |
+|        | advise, so that the ends of the front count)                                                |        |
 
 | objective j                                              | f_nj                                           |
 |----------------------------------------------------------|------------------------------------------------|
@@ -37,6 +38,7 @@ from numpy.typing import NDArray
 
 from archive.agents.noise import is_noisy, replicate_rows
 from archive.agents.objectives.goals import points
+from archive.agents.outliers import usual
 from archive.agents.surrogates.base import Array
 
 if TYPE_CHECKING:
@@ -94,7 +96,8 @@ def means(scores: Array, groups: Sequence[Sequence[int]]) -> Array:
 
 def reference_point(scores: Array) -> Array:
     """Return r for the scores of networks: (k, M) to (M,) float64."""
-    worst, best = scores.min(axis=0), scores.max(axis=0)
+    # One loss of 1,000 would make every gain at the cheap end of a front a thousand times as large.
+    worst, best = scores.min(axis=0, where=usual(scores), initial=np.inf), scores.max(axis=0)
     reference: Array = worst - MARGIN * np.where(best > worst, best - worst, 1.0)
     return reference
 

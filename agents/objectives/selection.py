@@ -46,7 +46,8 @@ def choose(method: Method, slacks: Surrogate, history: History, n: int, rng: np.
     models = ObjectiveModels.fit(method, slacks, history, history.goals, rng)
     pending = [one.architecture for one in history.pending]
     front, reference = estimated_front(history, models.fitted, posterior=method.repeats)
-    searching = history.constraints is not None and bool(history.constraints.measured) and not len(front)
+    # For the first result that meets the constraints, once results tell a measured quantity.
+    searching = bool(models.slacks.fitted) and not len(front)
     front = np.vstack([front, models.expected(pending)])
     models = models.hallucinate(pending)
 

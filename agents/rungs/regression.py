@@ -4,7 +4,7 @@
 |---------|--------------------------------------------------------------------------------------------|--------|
 | x       | scores at the lower rung: of all n networks there, and of the p promoted ones              | (n,)   |
 | y       | scores of these p at the upper rung                                                        | (p,)   |
-| c, s    | mean and standard deviation of all n scores x, the unit of z                               | scalar |
+| c, s    | mean and standard deviation of the n scores x without outliers, the unit of z              | scalar |
 | z, w    | (x - c) / s of a network; (y - c) / s                                                      | scalar |
 | a, b    | intercept and slope                                                                        | scalar |
 | sigma2  | variance of the noise                                                                      | scalar |
@@ -32,6 +32,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from archive.agents.outliers import usual
 
 Floats = NDArray[np.float64]
 
@@ -86,6 +88,8 @@ class RungRegression:
             early: (p,) float64: x of the networks with a result at both rungs, finite, at least one.
             late: (p,) float64: y of these, finite.
         """
+        # A training that went wrong must not set the unit of the prior.
+        lower = lower[usual(lower)]
         centre, spread = float(lower.mean()), _spread(lower, late)
         z, w = (early - centre) / spread, (late - centre) / spread
         free = np.column_stack([np.ones_like(z), z])

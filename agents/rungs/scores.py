@@ -92,10 +92,10 @@ def _constrained_after(seen: Evaluation, epochs: int, study: Study) -> dict[str,
 
 def score_after(seen: Evaluation, level: float, objective: str) -> float | None:
     """Return the best score within `level` epochs, or of the whole training; None where the training was shorter."""
-    length = seen.epochs or 0
-    if not seen.partial and (level == WHOLE or level >= length):
+    length = seen.epochs
+    if not seen.partial and (level == WHOLE or (length is not None and level >= length)):
         return seen.score  # complete: a longer limit would not change it
-    if seen.partial and level == length:
+    if seen.partial and level == (length or 0):
         return seen.score
     curve = seen.curve.get(objective, ())
     if level > len(curve):

@@ -168,8 +168,7 @@ def search(
     survive a killed process.
 
     A search ends after --budget evaluations, or when every network of a small space is evaluated. A network that any
-    study has evaluated on the same task and protocol gets that result without training, unless --retrain is given.
-    The recipe is part of the protocol.
+    study has evaluated by the same task, protocol and recipe gets that result without training, except with --retrain.
 
     --rungs is asynchronous successive halving. A training pauses at the epochs of the first rung, and continues to the
     next rung if it is among the best 1 / --reduction there; the last rung is the whole training. Under --constraint,
@@ -263,6 +262,7 @@ def _search(
     from archive.agents import loop
     from archive.cli.search.interruption import Interruption
     from archive.cli.search.live import LiveView
+    from archive.cli.search.unreported import reported
     from archive.cli.search.waiting import ClaimWatch
     from archive.store.records import State
     from archive.trainer.tasks.tabular import TabularProtocol
@@ -291,7 +291,7 @@ def _search(
             pause=TABLE_PAUSE if isinstance(protocol, TabularProtocol) else loop.PAUSE,
             wait=interruption.wait,
         )
-        for snapshot in snapshots:
+        for snapshot in reported(snapshots, request.costs):
             interruption.check()
             view.update(snapshot, claims.reason(snapshot))
             own.keep_alive(evaluated(snapshot.counts), study.budget)

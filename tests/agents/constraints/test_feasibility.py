@@ -15,7 +15,9 @@ from archive.agents.baselines import nsga2, optuna_samplers
 from archive.agents.constraints.feasibility import SlackModels, weighted
 from archive.agents.constraints.penalty import adapted, penalised
 from archive.agents.constraints.slacks import StudyConstraints
+from archive.agents.objectives.front import estimated_front
 from archive.agents.objectives.goals import Goals
+from archive.agents.objectives.selection import ObjectiveModels
 from archive.agents.surrogates.base import Feasibility, Posterior
 from archive.constraints import parse
 from archive.store.records import Objective
@@ -163,3 +165,20 @@ def test_samplers_of_optuna_get_the_constraints(chains):
     with optuna_samplers._quiet(agent._optuna):
         trials = agent._study(history, 0).trials
     assert [trial.system_attrs["constraints"] for trial in trials] == [[-0.5], [0.25]]
+
+
+def test_constraints_that_no_result_tells_of_change_no_suggestion(agent, chains):
+    every = chains.every()
+    history = told(every[:9], [None] * 9)
+    assert agent.propose(history, 2, RNG(0)) == agent.propose(replace(history, constraints=None), 2, RNG(0))
+
+
+def test_where_no_result_tells_of_constraints_any_volume_is_an_improvement(agent, chains):
+    every = chains.every()
+    goals = Goals((Objective("accuracy"), Objective("units", "minimise")), {"units": units})
+    history = replace(told(every[:9], [None] * 9), goals=goals)
+    (first,) = agent.propose(history, 1, RNG(0))
+    models = ObjectiveModels.fit(agent.method, agent.slacks, history, goals, RNG(0))
+    front, reference = estimated_front(history, models.fitted, posterior=True)
+    assert not len(front)
+    assert first.architecture == every[9 + int(np.argmax(models.ranking(front, reference)(every[9:])))]

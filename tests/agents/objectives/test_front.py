@@ -181,5 +181,21 @@ def test_of_many_networks_those_of_the_first_ranks_are_estimated(agent, chains, 
     assert (ours.reference == reference_point(whole)).all()
 
 
+def test_a_training_that_went_wrong_does_not_move_the_reference_point():
+    rng = np.random.default_rng(0)
+    usual = np.stack([-rng.uniform(0.4, 0.9, 20), -rng.uniform(1.0, 30.0, 20)], axis=1)
+    expected = usual.min(axis=0) - 0.1 * np.ptp(usual, axis=0)
+    assert reference_point(usual).tolist() == expected.tolist()
+    for diverged in ([-1000.0, -12.0], [-1000.0, 0.0]):
+        reference = reference_point(np.vstack([usual, diverged]))
+        assert reference[0] == expected[0]
+        assert reference[1] == pytest.approx(expected[1], abs=0.3)
+    # Of values of which most are equal, none is an outlier; nor is the end of a long tail.
+    assert reference_point(np.array([[1.0], [1.0], [1.0], [1.0], [0.0]]))[0] == pytest.approx(-0.1)
+    tail = -np.exp(np.linspace(0.0, 3.0, 20))[:, None]
+    assert reference_point(tail)[0] == pytest.approx(tail.min() - 0.1 * np.ptp(tail))
+    assert reference_point(np.array([[2.0, 3.0]])).tolist() == pytest.approx([1.9, 2.9])
+
+
 def dominates(one, other):
     return (one >= other).all() and (one > other).any()

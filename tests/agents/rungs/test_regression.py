@@ -39,6 +39,15 @@ def test_the_posterior_is_that_of_the_integral():
     assert told.variance == pytest.approx(lower.var() * variance, rel=0.02)
 
 
+def test_a_training_that_went_wrong_does_not_set_the_unit():
+    early, late = pairs(12)
+    lower = np.append(early, [0.1, 0.15])
+    fitted, again = (RungRegression.fit(values, early, late) for values in (lower, np.append(lower, -1e4)))
+    assert again.predict(0.1) == fitted.predict(0.1)
+    assert again.predict(-1e4).mean < fitted.predict(0.1).mean
+    assert again.predict(-1e4).variance > 1e6
+
+
 def test_one_pair_decides_the_level():
     fitted = RungRegression.fit(np.array([0.2, 0.4, 0.6]), np.array([0.6]), np.array([0.9]))
     assert fitted.predict(0.6).mean == pytest.approx(0.9, abs=0.01)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -45,6 +46,15 @@ def test_the_table_of_the_module():
     assert scores(*every)[0] == 0.93 and deviations(*every)[0] == 0.0
     assert 0.6 < mean < 0.93
     assert projected(every, "accuracy")[2] == pytest.approx((mean, variance))
+
+
+def test_a_whole_result_without_a_length_says_nothing_of_rungs():
+    paused = [seen(0, [0.6, 0.7], partial=True), seen(1, [0.3, 0.4], partial=True)]
+    whole = [seen(2, [0.5, 0.65, 0.8]), seen(3, [0.6, 0.8, 0.9])]
+    told = [replace(seen(4 + at, [0.95]), epochs=None, curve={}) for at in range(6)]
+    assert score_after(told[0], 2, "accuracy") is None
+    assert projected([*paused, *whole, *told], "accuracy")[:4] == projected([*paused, *whole, told[0]], "accuracy")[:4]
+    assert scores(*told) == [0.95] * 6
 
 
 def test_whole_trainings_keep_their_scores():

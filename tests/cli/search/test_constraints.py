@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,10 +14,14 @@ from archive.architecture import codec
 from archive.cli.documents.search import SearchDocument
 from archive.cli.documents.studies import BestList, StudyDocument
 from archive.cli.search.request import SearchOptions, request_of
+from archive.cli.search.unreported import reported
 from archive.constraints import parse
-from archive.errors import InfeasibleError, UnknownNameError, UsageError
+from archive.errors import InfeasibleError, SearchError, UnknownNameError, UsageError
+from archive.store.records import State, Study
+from archive.store.snapshots import ProposalView, Snapshot
 from archive.trainer.tasks import known_costs, registry
 from tests.support.commands import serving, shell
+from tests.support.daemons import recipe
 from tests.support.json_documents import faults
 
 CELLS = 24
@@ -107,3 +112,36 @@ def test_a_search_proposes_what_meets_its_constraints_and_resumes(archive, store
         assert "the nearest" in user.types("study", "show", "high").stdout
         nothing = search(*options[:-1], "none", "--constraint", "params<0", code=3).stderr
         assert "no network of the space nasbench201 meets params<0" in nothing and "none" not in archive.studies.names()
+
+
+def test_a_search_ends_where_trainings_do_not_report_what_it_needs(archive, store_settings, tmp_path):
+    home = tmp_path / "trainer"
+    recipe(SimpleNamespace(paths=SimpleNamespace(home=home)))
+    options = ("--task", "diabetes", "--recipe", "mine", "--agent", "random", "--trainers", "0", "--budget", "9")
+    with shell(store_settings, tmp_path) as user, serving(archive, home=home):
+        told = user.types("search", *options, "--study", "typo", "--constraint", "dept<=3", code=1).stderr
+        user.types("search", *options, "--study", "right", "--constraint", "depth<=30")
+    assert "trainings of the study typo reported 'dept', which the search needs; they reported depth, epochs/2" in told
+    assert "Traceback" not in told
+    assert 3 <= len(archive.studies.evaluations("typo")) < 9
+    assert len(archive.studies.evaluations("right")) == 9
+
+
+def test_results_of_other_studies_may_lack_what_a_search_needs():
+    study = Study("s", "t", "p", "mlp", "accuracy", constraints=(parse("latency_ms<3"), parse("params<5")))
+
+    def snapshot(*metrics, worker="w"):
+        views = tuple(
+            ProposalView(f"s#{at}", at, State.COMPLETE, "k", "k", metrics=each, worker=worker)
+            for at, each in enumerate(metrics)
+        )
+        return Snapshot(study, views, {State.COMPLETE: len(views)}, None)
+
+    for fine in (
+        snapshot({}, {}, {}, worker=None),
+        snapshot({}, {}),
+        snapshot({}, {}, {}, {"latency_ms": 4.0}),
+    ):
+        assert list(reported([fine], ["params"])) == [fine]
+    with pytest.raises(SearchError, match=r"'latency_ms'.*they reported accuracy, depth"):
+        list(reported([snapshot({"depth": 1.0}, {}, {})], ["params"]))
