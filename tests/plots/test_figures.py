@@ -72,9 +72,32 @@ def test_lines_are_the_best_so_far(filled):
     assert "nasbot (2)" in labels(axes.figure)
 
 
-def test_the_front_is_drawn_over_the_results(filled):
+def test_the_front_of_each_study_is_drawn_over_the_results(filled):
     (axes,) = plots.value_and_cost(filled, ["study", ODD]).axes
-    assert axes.lines[0].get_xydata().tolist() == [[1000.0, 0.5], [3000.0, 0.7], [6000.0, 0.8], [6000.0, 0.8]]
+    first, second = axes.lines
+    assert first.get_xydata().tolist() == [[1000.0, 0.5], [3000.0, 0.7], [6000.0, 0.8], [6000.0, 0.8]]
+    assert second.get_ydata()[-1] == pytest.approx(0.7)
+    assert first.get_color() != second.get_color()
+    assert "study: front of 3" in labels(axes.figure)
+    (axes,) = plots.value_and_cost(filled, "study").axes
+    assert len(axes.lines) == 1 and "front of 3" in labels(axes.figure)
+
+
+def test_a_logarithmic_axis_has_few_plain_numbers():
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots()
+    axes.set_xlim(0.1, 3000.0)
+    style.logarithmic(axes.xaxis)
+    style.large_numbers(axes.xaxis)
+    axes.figure.canvas.draw()
+    shown = [text.get_text() for text in axes.get_xticklabels() if text.get_text()]
+    assert {"0.2", "1", "50", "1 k", "2 k"} <= set(shown) and len(shown) < 20
+    assert not [text.get_text() for text in axes.get_xticklabels(minor=True) if text.get_text()]
+
+
+def test_results_are_drawn_with_what_is_left_out(filled):
+    (axes,) = plots.value_and_cost(filled, ["study", ODD]).axes
     assert sum(len(marks.get_offsets()) for marks in axes.collections[:2]) == 10
     assert "2 left out" in axes.get_title(loc="left")
 

@@ -124,6 +124,13 @@ def cost_of(results: RecordedResults, names: Sequence[str]) -> Floats:
     return merged
 
 
+def fronts(data: ValueAndCost) -> list[Integers]:
+    """Return the front of each study: positions of its results, from the cheapest to the best."""
+    better = sign(data.direction)
+    rows = [np.flatnonzero(data.study == at) for at in range(len(data.studies))]
+    return [own[pareto.front(data.cost[own], better * data.value[own])] for own in rows]
+
+
 def on_front(data: ValueAndCost) -> Booleans:
     """Return (n,) whether each result is on the front."""
     mask = np.zeros(len(data.value), np.bool_)

@@ -140,10 +140,20 @@ def whole_numbers(axis: Any) -> None:
 
 
 def large_numbers(axis: Any) -> None:
-    """Write the ticks of an axis as 10 k, 2 M."""
-    from matplotlib.ticker import EngFormatter
+    """Write the ticks of an axis as 0.2, 50, 10 k, 2 M."""
+    from matplotlib.ticker import EngFormatter, FuncFormatter
 
-    axis.set_major_formatter(EngFormatter(sep=" "))
+    thousands = EngFormatter(sep=" ")
+    axis.set_major_formatter(FuncFormatter(lambda value, _: thousands(value) if abs(value) >= 1000 else f"{value:g}"))
+
+
+def logarithmic(axis: Any) -> None:
+    """Make a horizontal axis logarithmic, with ticks at 1, 2 and 5 of each decade."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.axes.set_xscale("log")
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def spans_orders(values: Floats) -> bool:

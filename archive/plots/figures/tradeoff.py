@@ -1,21 +1,24 @@
-"""Figure of value against cost, with the Pareto front."""
+"""Figure of value against cost, with the Pareto front of each study."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from archive.plots.data import tradeoff
+from archive.plots.data.results import Integers
 from archive.plots.data.tradeoff import ValueAndCost
 from archive.plots.figures import style
 from archive.store.records import sign
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
 def draw(data: ValueAndCost) -> Figure:
-    """Draw each result as a mark and the front as a step line: the best value for at most that cost."""
+    """Draw each result as a mark and each front as a step line: the best value for at most that cost."""
     figure, (axes,) = style.figure()
     handles = []
     many = len(data.value) > style.MANY
@@ -28,23 +31,18 @@ def draw(data: ValueAndCost) -> Figure:
                 alpha=0.35 if many else 0.55, linewidths=0, rasterized=many,
             )
         )  # fmt: skip
-    cost, value = data.cost[data.front], data.value[data.front]
-    end = max(float(data.cost.max()), float(cost[-1]))
-    (front,) = axes.plot(
-        np.append(cost, end), np.append(value, value[-1]), drawstyle="steps-post", color=style.DARK, lw=1.4, zorder=3
-    )
-    axes.scatter(cost, value, s=30, facecolors="white", edgecolors=style.DARK, linewidths=1.2, zorder=4)
-    style.legend(
-        axes,
-        [*handles, front],
-        [*data.studies, f"front of {len(data.front)}"],
-        loc="center left",
-        bbox_to_anchor=(1.0, 0.5),
-    )
+    fronts, names = tradeoff.fronts(data), [*data.studies]
+    for at, rows in enumerate(fronts):
+        alone = len(fronts) == 1
+        if len(rows):
+            handles.append(_front(axes, data, rows, style.DARK if alone else style.colour(at)))
+            names.append(f"front of {len(rows)}" if alone else f"{data.studies[at]}: front of {len(rows)}")
+    style.legend(axes, handles, names, loc="center left", bbox_to_anchor=(1.0, 0.5))
     if style.spans_orders(data.cost):
-        axes.set_xscale("log")
+        style.logarithmic(axes.xaxis)
     style.large_numbers(axes.xaxis)
-    low, high, outside = style.robust_limits(data.value, sign(data.direction), value)
+    inside = data.value[np.concatenate(fronts)]
+    low, high, outside = style.robust_limits(data.value, sign(data.direction), inside)
     axes.set_ylim(low, high)
     notes = [f"{outside} worse results outside"] * bool(outside) + [f"{data.left_out} left out"] * bool(data.left_out)
     style.label(
@@ -54,3 +52,14 @@ def draw(data: ValueAndCost) -> Figure:
         f"{len(data.value):,} results" + "".join(f"; {note}" for note in notes),
     )
     return figure
+
+
+def _front(axes: Axes, data: ValueAndCost, rows: Integers, colour: str) -> Any:
+    """Draw one front up to the largest cost of all results, and return its line."""
+    cost, value = data.cost[rows], data.value[rows]
+    (line,) = axes.plot(
+        np.append(cost, data.cost.max()), np.append(value, value[-1]), drawstyle="steps-post", color=colour, lw=1.4,
+        zorder=3,
+    )  # fmt: skip
+    axes.scatter(cost, value, s=30, facecolors="white", edgecolors=colour, linewidths=1.2, zorder=4)
+    return line
