@@ -6,7 +6,6 @@ sign, once, before agents read it.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from archive.agents.noise import is_noisy
 from archive.agents.observations import Observation as Observation
 from archive.agents.observations import Pending as Pending
 from archive.agents.observations import SourceStudy as SourceStudy
+from archive.agents.outliers import is_score
 from archive.agents.recorded import Recorded, arguments
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
@@ -64,8 +64,8 @@ class History:
 
     @cached_property
     def usable(self) -> tuple[Observation, ...]:
-        """The observations with a finite score; NaN and infinity count as failures."""
-        return tuple(seen for seen in self.observations if math.isfinite(seen.score))
+        """The observations with a score that models can use; NaN, infinity and larger than `LARGEST` are failures."""
+        return tuple(seen for seen in self.observations if is_score(seen.score))
 
     @cached_property
     def noisy(self) -> bool:

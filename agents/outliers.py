@@ -20,8 +20,23 @@ FENCE = 20.0
 NAS-Bench-201 without a connection are 16 of them below the lower quartile after 200 epochs, and are no accidents."""
 
 
+LARGEST = 1e150
+"""Absolute value beyond which a score is none: variances in squared units would overflow."""
+
+
+def is_score(value: float) -> bool:
+    """Return whether models can use a value; NaN, infinity and what is beyond `LARGEST` count as failures."""
+    return abs(value) <= LARGEST
+
+
+def fences(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the least usual score of each column, -inf where nothing is an outlier; at least one row, no NaN."""
+    lower, upper = np.quantile(scores, [0.25, 0.75], axis=0)
+    least: NDArray[np.float64] = np.where(upper > lower, lower - FENCE * (upper - lower), -np.inf)
+    return least
+
+
 def usual(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return which scores are no outliers, in the shape of the scores; at least one row, no NaN."""
-    lower, upper = np.quantile(scores, [0.25, 0.75], axis=0)
-    mask: NDArray[np.bool_] = (scores >= lower - FENCE * (upper - lower)) | (upper <= lower)
+    mask: NDArray[np.bool_] = scores >= fences(scores)
     return mask

@@ -16,7 +16,6 @@ configuration: the model does not know hyperparameters.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,6 +25,7 @@ import numpy as np
 from archive.agents.base import Observation
 from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member_model
 from archive.agents.noise import is_noisy, replicates
+from archive.agents.outliers import is_score
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.stacking import FittedStackedGP, StackedGP
 from archive.agents.transfer.source_tasks import observation, split
@@ -143,7 +143,7 @@ def of_study(archive: Archive, study: Study) -> Recommendations | None:
 
 
 def _is_whole(seen: Evaluation) -> bool:
-    return not seen.partial and math.isfinite(seen.score)
+    return not seen.partial and is_score(seen.score)
 
 
 def _fit(

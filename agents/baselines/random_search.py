@@ -70,7 +70,15 @@ class Rand(Pooled):
 
 def samples(space: Space, n: int, taken: Collection[str], rng: np.random.Generator) -> list[Suggestion]:
     """Return n networks drawn from the space, new and distinct; fewer where the space is exhausted."""
-    return draw_new(lambda: Suggestion(space.sample(rng)), n, taken)
+    drawn = draw_new(lambda: Suggestion(space.sample(rng)), n, taken)
+    members = space.members() if len(drawn) < n else None
+    if members is None:
+        return drawn
+    # Draws hardly ever find the last networks of a space; a list does.
+    known = {*taken, *(one.architecture.functional_key for one in drawn)}
+    left = [one for one in members if one.functional_key not in known]
+    chosen = rng.permutation(len(left))[: n - len(drawn)].tolist()
+    return [*drawn, *(Suggestion(left[at]) for at in chosen)]
 
 
 def wander(space: Space, known: Sequence[Architecture], rng: np.random.Generator) -> list[Ranked]:

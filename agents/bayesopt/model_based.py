@@ -94,6 +94,10 @@ class Method:
         return self.transfer.with_sources(self.surrogate, history) if transfers and self.transfer else self.surrogate
 
 
+CHOICE = 3
+"""Candidates on the short list for each place of a batch: of just n, a batch rule would have nothing to choose."""
+
+
 class ModelBased(Agent):
     """An agent that suggests the networks of greatest acquisition under a surrogate.
 
@@ -172,7 +176,7 @@ class ModelBased(Agent):
             posterior = model.posterior([one.functional for one in architectures], joint=acquisition.joint)
             return acquisition.rank(posterior, rng)
 
-        length = max(self.method.shortlist, n)
+        length = max(self.method.shortlist, CHOICE * n)
         ranked = self.method.source.candidates(history, rank, length, rng, logarithmic=acquisition.logarithmic)
         if not ranked:
             return []

@@ -56,6 +56,7 @@ from archive.agents.bayesopt.initial_design import alc_design
 from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member_model
 from archive.agents.constraints.models import TRANSFORM as SLACK_TRANSFORM
+from archive.agents.outliers import is_score
 from archive.agents.proxies.features import ProxyFeatures
 from archive.agents.proxies.knowledge import ProxyKnowledge
 from archive.agents.proxies.recorded import N_DESIGN
@@ -249,9 +250,7 @@ class Portfolio(Agent):
         if not any(met):
             return 0
         usable = iter(met)
-        scores = [
-            seen.score if math.isfinite(seen.score) and next(usable) else -math.inf for seen in history.observations
-        ]
+        scores = [seen.score if is_score(seen.score) and next(usable) else -math.inf for seen in history.observations]
         tried = len(scores) + len(history.pending) + len(history.failed)
         stagnation = max(tried - max(1 + int(np.argmax(scores)), self._n_design(history)), 0)
         return (stagnation + n) // self.patience - stagnation // self.patience

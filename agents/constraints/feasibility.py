@@ -26,6 +26,7 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
 from archive.agents.base import History
+from archive.agents.outliers import LARGEST
 from archive.agents.surrogates.base import Array, Feasibility, Fitted, Posterior, Surrogate
 from archive.architecture.graph import Architecture
 
@@ -54,7 +55,7 @@ class SlackModels:
         networks = [seen.architecture.functional for seen in history.usable]
         fitted = []
         for at in constraints.measured:
-            known = np.flatnonzero(np.isfinite(slacks[:, at]))
+            known = np.flatnonzero(np.abs(slacks[:, at]) <= LARGEST)
             if len(known):
                 fitted.append(surrogate.fit([networks[row] for row in known], slacks[known, at], rng))
         return cls(tuple(fitted))

@@ -15,12 +15,12 @@ the scores is not fitted to outliers. Of several objectives this is the constrai
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
 
 from archive.agents.base import Agent, History
+from archive.agents.outliers import is_score
 from archive.agents.surrogates.base import Array
 
 STEP = 0.1
@@ -39,7 +39,7 @@ def adapted(agent: Agent, history: History) -> History:
         history,
         # Failures keep their scores, which are not finite.
         observations=tuple(
-            replace(seen, score=next(changed)) if math.isfinite(seen.score) else seen for seen in history.observations
+            replace(seen, score=next(changed)) if is_score(seen.score) else seen for seen in history.observations
         ),
     )
 

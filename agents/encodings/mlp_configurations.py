@@ -161,7 +161,9 @@ class Perceptrons:
         A network is proposed once: the same units with other hyperparameters are replaced by neighbouring units.
         """
         yield codes
-        places = [self._at[f"units_{at}"] for at in range(self.depth(codes), 0, -1)]
+        # Where all layers have one width, there is nothing to vary.
+        names = [f"units_{at}" for at in range(self.depth(codes), 0, -1)]
+        places = [self._at[name] for name in names if name in self._at]
         for change in range(1, 33):
             for place in places:
                 units = self.parameters.parameters[place]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from archive.agents.outliers import LARGEST
 from archive.architecture.graph import Architecture
 from archive.known_costs import KnownCosts
 from archive.store.records import Objective, sign
@@ -65,14 +66,14 @@ class Goals:
         return scores
 
     def scores(self, observations: Sequence[Observation]) -> Array:
-        """Return the scores of observations: (n, M) float64, NaN where unknown."""
+        """Return the scores of observations: (n, M) float64, NaN where unknown or beyond `LARGEST`."""
         scores = self.known_scores([seen.architecture for seen in observations])
         for at in self.learnt:
             scores[:, at] = [seen.further[at - 1] if at and seen.further else seen.score for seen in observations]
             if at:
                 missing = [not seen.further for seen in observations]
                 scores[missing, at] = np.nan
-        return scores
+        return np.where(np.abs(scores) <= LARGEST, scores, np.nan)
 
 
 def points(history: History) -> tuple[list[Observation], Array]:

@@ -25,6 +25,7 @@ import numpy as np
 from archive.agents import noise
 from archive.agents.objectives.front import first_ranks
 from archive.agents.objectives.goals import Goals
+from archive.agents.outliers import is_score
 from archive.agents.recommendation import recommend
 from archive.agents.transfer.source_tasks import observation, split
 from archive.errors import ArchiveError
@@ -105,14 +106,14 @@ def of_snapshot(
 
 def _observations(evaluations: Sequence[Evaluation], study: Study) -> list[Observation]:
     goals = Goals(study.objectives)
-    own = [each for each in split(evaluations, study)[0] if not each.partial and math.isfinite(each.score)]
+    own = [each for each in split(evaluations, study)[0] if not each.partial and is_score(each.score)]
     return [replace(observation(each, each.score), further=goals.further_scores(each)) for each in own]
 
 
 def _scored(seen: Sequence[Observation], goals: Goals, at: int) -> list[Observation]:
     """Return the observations that have a finite score for an objective, with this score as theirs."""
     pairs = zip(seen, goals.scores(seen)[:, at].tolist(), strict=True)
-    return [replace(one, score=score) for one, score in pairs if math.isfinite(score)]
+    return [replace(one, score=score) for one, score in pairs if is_score(score)]
 
 
 def _candidates(snapshot: Snapshot) -> list[ProposalView]:

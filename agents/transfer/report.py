@@ -14,10 +14,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from archive.agents.outliers import is_score
 from archive.agents.transfer.source_tasks import same_task
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def contributed(archive: Archive, name: str) -> list[Contribution]:
         return []
     by_study: dict[str, list[Evaluation]] = {one: [] for one in (name, *sources)}
     for seen in archive.studies.evaluations([name, *sources]):
-        if math.isfinite(seen.score):
+        if is_score(seen.score):
             by_study[str(seen.study)].append(seen)
     proposals = sorted(archive.proposals.list(name), key=lambda proposal: proposal.number)
     rows = []

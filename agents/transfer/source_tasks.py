@@ -12,11 +12,11 @@ every result therefore enters once.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from archive.agents.base import Observation, SourceStudy
+from archive.agents.outliers import is_score
 
 if TYPE_CHECKING:
     from archive.store.records import Evaluation, Study
@@ -72,7 +72,7 @@ LEAST = 5
 
 def too_little(*sources: SourceStudy) -> str | None:
     """Return why sources of one task are unusable; None where they are usable."""
-    seen = [one for source in sources for one in source.observations if math.isfinite(one.score)]
+    seen = [one for source in sources for one in source.observations if is_score(one.score)]
     different = len({one.architecture.functional_key for one in seen})
     if different < LEAST:
         return f"only {different} different networks have a finite value, fewer than {LEAST}"

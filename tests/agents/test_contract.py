@@ -161,7 +161,7 @@ def test_failed_evaluations(agent):
     seen = grown(agent.space, 15).observations
     broken = tuple(
         Observation(one.architecture, score, f"study#{at:05d}")
-        for at, (one, score) in enumerate(zip(seen[:3], (math.nan, math.inf, -math.inf), strict=True), start=99)
+        for at, (one, score) in enumerate(zip(seen[:4], (math.nan, math.inf, -math.inf, -1e308), strict=True), start=99)
     )
     history = History((*seen[3:13], *broken), failed=tuple(o.architecture for o in seen[13:]))
     check(agent, history, propose(agent, history), 2)

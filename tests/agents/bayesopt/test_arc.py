@@ -145,6 +145,16 @@ def test_limits_of_the_space_are_kept():
     assert {layer.units for layer in fixed.decode(fixed.sample(1, rng())[0])[0].layers[1:-2]} == {16}
 
 
+def test_layers_of_one_width_have_no_variants():
+    space = spaces.get("mlp", max_layers=5, min_units=64, max_units=64)
+    first = Arc(space).propose(History(), 4, rng())
+    assert len({one.architecture.functional_key for one in first}) == 4
+    domain = Perceptrons(space)
+    codes = domain.sample(1, rng())[0]
+    (only,) = domain.renewed(codes)
+    np.testing.assert_array_equal(only, codes)
+
+
 def test_only_perceptrons_can_be_searched():
     with pytest.raises(UsageError, match="chains of hidden layers, in the space mlp alone"):
         Arc(spaces.get("cnn"))

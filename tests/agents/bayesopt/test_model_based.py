@@ -73,6 +73,22 @@ def test_batches_larger_than_the_short_list():
     assert len({one.architecture.key for one in suggestions}) == 7
 
 
+def test_a_batch_is_chosen_from_more_candidates_than_it_has_places(monkeypatch):
+    agent, asked = Model(Listed(), shortlist=2), []
+    select = batch.BatchSelection.select
+    monkeypatch.setattr(
+        batch.BatchSelection,
+        "select",
+        lambda self, fitted, candidates, count, rng: (
+            asked.append((len(candidates), count)) or select(self, fitted, candidates, count, rng)
+        ),
+    )
+    history = History(observed(Listed().every()[:3], [1.0, 2.0, 3.0]))
+    for count in (1, 4):
+        propose(agent, history, count)
+    assert asked == [(3, 1), (12, 4)]
+
+
 def test_without_results_networks_are_random():
     space = Listed()
     history = History(pending=tuple(Pending(one) for one in space.every()[:5]))

@@ -79,6 +79,30 @@ def test_compression_hears_the_good_ones_over_one_that_failed():
     assert error("compress-below-median") < 0.5 * error("standardise")
 
 
+@pytest.mark.parametrize("name", ["log-regret", "compress-below-median"])
+def test_a_training_that_went_wrong_does_not_set_the_unit(name):
+    networks, others = points(40), points(60, seed=1)
+    truth = smooth(others, noise=0.0)
+
+    def correlation(wrong):
+        scores = smooth(networks)
+        scores[7] = wrong
+        gp = DistanceGP(Differences(), exponential(3), MarginalLikelihood(), transform=name)
+        return np.corrcoef(gp.fit(networks, scores, np.random.default_rng(0)).posterior(others).mean, truth)[0, 1]
+
+    assert correlation(-1e20) == pytest.approx(correlation(-1e3), abs=0.05)
+
+
+def test_log_regret_beyond_the_fence_by_hand():
+    scores = np.array([-1000.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    scale = outcome_transforms.get("log-regret").learn(scores)
+    lower, upper = np.quantile(scores, [0.25, 0.75])
+    usual = 5.0 - (lower - 20.0 * (upper - lower))
+    short = usual * (2.0 - usual / 1005.0)
+    assert scale.monotone_map(scores[:1])[0] == pytest.approx(5.0 - 2.5 * np.log1p(short / 2.5))
+    assert scale.restore(scale.monotone_map(scores)) == pytest.approx(scores)
+
+
 def test_log_regret_by_hand():
     scores = np.array([1.0, 5.0, 4.0, 2.0, 3.0])
     transform = outcome_transforms.get("log-regret").learn(scores).monotone_map
