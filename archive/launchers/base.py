@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -32,14 +32,14 @@ class TrainerFailure:
     """The end of a trainer that failed.
 
     Attributes:
-        code: Exit code of its process; None where it is unknown.
+        id: The engine's id of the trainer.
+        code: Exit code of its process, not 0; None where it is unknown.
         reason: What happened, with the place of its log.
-        id: The engine's id of the trainer; None where it is unknown.
     """
 
+    id: str
     code: int | None
     reason: str
-    id: str | None = None
 
 
 class Launcher(ABC):
@@ -117,8 +117,12 @@ class Launcher(ABC):
         """Return what `start` would submit, as text that a user can read and submit; nothing is started or written."""
 
     @abstractmethod
-    def failure(self, fleet: TrainerFleet) -> TrainerFailure | None:
-        """Return the last failure of a trainer that the engine remembers; None if it knows of none.
+    def failures(self, fleet: TrainerFleet, ids: Collection[str]) -> list[TrainerFailure]:
+        """Return the failures of trainers that have ended, as far as the engine remembers them, the last one last.
+
+        Args:
+            fleet: The fleet.
+            ids: Ids of trainers, as `running` returned them.
 
         Raises:
             LaunchError: The engine does not answer.

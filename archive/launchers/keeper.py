@@ -7,16 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from archive.errors import LaunchError, SettingsError, TrainingError, UsageError
-from archive.launchers.base import LaunchedTrainer, Launcher
+from archive.launchers.base import LaunchedTrainer, Launcher, TrainerFailure
 from archive.launchers.demand import demand
 from archive.launchers.fleet import TrainerFleet
 
+EARLY_SECONDS = 60.0
+"""Time for which a trainer must be seen running for its end without a failure to be an ordinary one."""
 RESTART_LIMIT = 5
-"""Number of ends of each trainer without an evaluation in between after which none is started any more."""
+"""Number of failures and early ends of each trainer without an evaluation in between after which none is started."""
+FRUITLESS_CODE = 3
+"""Exit code of a trainer that ended in order after trials that failed (`archive.cli.exit_codes`)."""
 UNFIT_CODE = 4
 """Exit code of a trainer on a machine where trials cannot begin (`archive.cli.exit_codes`)."""
 UNFIT_LIMIT = 3
-"""Number of such ends without an evaluation in between after which none is started on this machine any more."""
+"""Number of such ends without an evaluation in between after which none is started on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,8 @@ class FleetKeeper:
     """Starts trainers as the queue grows, and cancels pending ones as it shrinks.
 
     A running trainer is never stopped because of a short queue: it ends by itself when it finds no work
-    (`archive trainer --idle`). An engine that does not answer for a while is asked again later.
+    (`archive trainer --idle`), or at the time limit of its job, and is replaced where the queue needs it. Only failures
+    and early ends are counted. An engine that does not answer for a while is asked again later.
 
     Args:
         launcher: The engine.
@@ -62,6 +67,8 @@ class FleetKeeper:
         self.state = FleetState(0)
         self._due = 0.0
         self._known: set[str] = set()
+        # The time at which each of them was first seen running.
+        self._since: dict[str, float] = {}
         self._ends = self._progress = 0
 
     def keep(self, work: int, progress: int) -> FleetState:
@@ -69,11 +76,11 @@ class FleetKeeper:
 
         Args:
             work: Number of proposals that wait or run.
-            progress: A number that rises with each result; trainers that end without one count as failures.
+            progress: A number that rises with each result; it forgives the failures before.
 
         Raises:
             SettingsError: A trainer refused its settings, such as a missing device.
-            TrainingError: Trainers end one after another without a result.
+            TrainingError: Trainers fail or end early, one after another, without a result.
         """
         if progress > self._progress:
             self._progress, self._ends = progress, 0
@@ -101,6 +108,7 @@ class FleetKeeper:
     def _adjusted(self, target: int) -> FleetState:
         trainers = self.launcher.running(self.fleet)
         self._count_ends(trainers)
+        self._note(trainers)
         pending = [trainer.id for trainer in trainers if trainer.state == "pending"]
         if len(trainers) > target and pending:
             # The last ones would have to wait longest.
@@ -111,31 +119,49 @@ class FleetKeeper:
         elif len(trainers) < target:
             self.launcher.start(self.fleet, target - len(trainers))
             trainers = self.launcher.running(self.fleet)
-        self._known = {trainer.id for trainer in trainers}
+        self._note(trainers)
         waiting = [trainer for trainer in trainers if trainer.state == "pending"]
         reason = next((trainer.reason for trainer in waiting if trainer.reason), None)
         return FleetState(target, len(trainers) - len(waiting), len(waiting), reason=reason)
 
+    def _note(self, trainers: list[LaunchedTrainer]) -> None:
+        """Remember the trainers, and forget those that have ended or been cancelled."""
+        self._known = {trainer.id for trainer in trainers}
+        running = dict.fromkeys((trainer.id for trainer in trainers if trainer.state == "running"), self._clock())
+        self._since = running | {id_: since for id_, since in self._since.items() if id_ in self._known}
+
     def _count_ends(self, trainers: list[LaunchedTrainer]) -> None:
-        """Refuse further starts where trainers end again and again.
+        """Refuse further starts where trainers fail or end early again and again.
 
         Raises:
             SettingsError: A trainer refused its settings.
-            TrainingError: Too many ends without a result, or trials that cannot begin on this machine.
+            TrainingError: Too many such ends without a result, or trials that cannot begin on this machine.
         """
         ended = self._known - {trainer.id for trainer in trainers}
         if not ended:
             return
-        self._ends += len(ended)
-        failure = self.launcher.failure(self.fleet)
-        if failure is not None and failure.id not in (None, *ended):
-            # The engine remembers a trainer of an earlier run.
-            failure = None
-        if failure is not None and failure.code == UsageError.exit_code:
-            raise SettingsError(f"a trainer cannot run on {self.launcher.where}; {failure.reason}")
-        local = self.fleet.engine == "local"
-        if failure is not None and failure.code == UNFIT_CODE and local and self._ends >= UNFIT_LIMIT:
-            raise TrainingError(f"trials cannot begin on {self.launcher.where}; {failure.reason}")
+        failures = self.launcher.failures(self.fleet, ended)
+        failed = {failure.id for failure in failures if failure.code != FRUITLESS_CODE}
+        self._ends += len(failed | {id_ for id_ in ended if self._is_early(id_)})
+        for failure in failures:
+            self._check(failure)
         if self._ends > RESTART_LIMIT * max(1, self.fleet.upper):
-            why = f"; {failure.reason}" if failure is not None else ""
-            raise TrainingError(f"trainers end as soon as they start{why}")
+            why = f"; {failures[-1].reason}" if failures else ""
+            raise TrainingError(f"trainers fail or end as soon as they start{why}")
+
+    def _is_early(self, ended: str) -> bool:
+        since = self._since.get(ended)
+        return since is None or self._clock() - since < EARLY_SECONDS
+
+    def _check(self, failure: TrainerFailure) -> None:
+        """Refuse further starts after a failure that they would repeat.
+
+        Raises:
+            SettingsError: The trainer refused its settings.
+            TrainingError: Trials cannot begin on this machine.
+        """
+        where = self.launcher.where
+        if failure.code == UsageError.exit_code:
+            raise SettingsError(f"a trainer cannot run on {where}; {failure.reason}")
+        if failure.code == UNFIT_CODE and self.fleet.engine == "local" and self._ends >= UNFIT_LIMIT:
+            raise TrainingError(f"trials cannot begin on {where}; {failure.reason}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -63,16 +63,12 @@ class KubernetesLauncher(KubernetesRequest, Launcher):
         """Return the objects as YAML for `kubectl create`."""
         return rendered(objects(fleet, self, count), fleet)
 
-    def failure(self, fleet: TrainerFleet) -> TrainerFailure | None:
-        """Return the last failed pod; Kubernetes keeps ended jobs for the time of `keep`."""
-        failed = [pod for pod in self._listed("pods", fleet) if _status(pod) is not None]
-        if not failed:
-            return None
-        last = max(failed, key=lambda pod: str((_status(pod) or {}).get("finishedAt")))
-        ended, name = _status(last) or {}, last["metadata"]["name"]
-        # The termination message is the end of the log.
-        words = " | ".join((ended.get("message") or ended.get("reason") or "").splitlines()[-3:])
-        return TrainerFailure(ended.get("exitCode"), f"see kubectl logs {name}: {words}", _job_of(last))
+    def failures(self, fleet: TrainerFleet, ids: Collection[str]) -> list[TrainerFailure]:
+        """Return the failed pods; Kubernetes keeps ended jobs for the time of `keep`."""
+        pods = [pod for pod in self._listed("pods", fleet) if _job_of(pod) in ids]
+        failed = [(pod, ended) for pod in pods if (ended := _status(pod)) is not None]
+        failed.sort(key=lambda each: str(each[1].get("finishedAt")))
+        return [_failure(pod, ended) for pod, ended in failed]
 
     def _listed(self, kind: str, fleet: TrainerFleet) -> list[dict[str, Any]]:
         text = self._kubectl("get", kind, f"--selector={FLEET_LABEL}={label_of(fleet)}", "--output=json")
@@ -118,6 +114,12 @@ def _trainer(name: str, pod: dict[str, Any]) -> LaunchedTrainer:
     waiting = [each["state"].get("waiting", {}).get("reason") for each in status.get("containerStatuses", ())]
     unscheduled = [each.get("message") for each in status.get("conditions", ()) if each["status"] == "False"]
     return LaunchedTrainer(name, "pending", reason=next((why for why in (*waiting, *unscheduled) if why), None))
+
+
+def _failure(pod: dict[str, Any], ended: dict[str, Any]) -> TrainerFailure:
+    # The termination message is the end of the log.
+    words = " | ".join((ended.get("message") or ended.get("reason") or "").splitlines()[-3:])
+    return TrainerFailure(_job_of(pod), ended.get("exitCode"), f"see kubectl logs {pod['metadata']['name']}: {words}")
 
 
 def _status(pod: dict[str, Any]) -> dict[str, Any] | None:

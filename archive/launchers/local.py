@@ -7,7 +7,8 @@ import os
 import platform
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -27,6 +28,8 @@ from archive.trainer.storage.history_gc import trainer_logs
 
 RESERVE_SECONDS = 2.0
 """Time beyond a fleet's grace after which a trainer is killed."""
+MOST_FAILURES = 1000
+"""Number of failures of each fleet that a process remembers, the last ones."""
 MOST_BYTES = 1 << 20
 """Size of a log above which the next trainer begins a new one; one older log is kept."""
 
@@ -79,10 +82,10 @@ class LocalLauncher(Launcher):
         command = self._command(fleet)
         return shell_script(fleet, f"for place in $(seq {count}); do", command, "done", background=True)
 
-    def failure(self, fleet: TrainerFleet) -> TrainerFailure | None:
-        """Return the last failure of a child of this process."""
+    def failures(self, fleet: TrainerFleet, ids: Collection[str]) -> list[TrainerFailure]:
+        """Return the failures of children of this process."""
         _reap()
-        return _FAILURES.get(fleet.id)
+        return [failure for failure in _FAILURES.get(fleet.id, ()) if failure.id in ids]
 
     def _start(self, fleet: TrainerFleet, place: int) -> None:
         path = self._log(fleet, place)
@@ -146,7 +149,7 @@ class _Child:
 
 
 _CHILDREN: dict[int, _Child] = {}
-_FAILURES: dict[str, TrainerFailure] = {}
+_FAILURES: dict[str, deque[TrainerFailure]] = {}
 
 
 def _reap() -> None:
@@ -155,7 +158,8 @@ def _reap() -> None:
         if child.process.poll() is not None:
             del _CHILDREN[pid]
             if child.process.returncode:
-                _FAILURES[child.fleet] = TrainerFailure(child.process.returncode, tail(child.log), str(pid))
+                failures = _FAILURES.setdefault(child.fleet, deque(maxlen=MOST_FAILURES))
+                failures.append(TrainerFailure(str(pid), child.process.returncode, tail(child.log)))
 
 
 def _signal(process: psutil.Process, number: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from archive.store.records import State
+from archive.queue.depth import depths, total
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -13,10 +13,18 @@ if TYPE_CHECKING:
 def queue_length(archive: Archive, study: str | None) -> tuple[int, int]:
     """Return the number of proposals that wait or run, and the number of those that have ended.
 
+    The cost does not grow with the number of proposals that have ended: a fleet's keeper asks every second.
+
     Args:
         archive: The archive.
         study: Name of a study; None for all.
+
+    Raises:
+        UnknownNameError: There is no study of this name.
     """
-    counts = [each.counts for each in archive.studies.list()] if study is None else [archive.studies.counts(study)]
-    work = sum(each[State.WAITING] + each[State.RUNNING] for each in counts)
-    return work, sum(sum(each.values()) for each in counts) - work
+    # Counted first: a proposal that is added meanwhile must not look like a result.
+    proposals = total(archive.connection, study)
+    work = sum(
+        depth.waiting + depth.running for name, depth in depths(archive.connection).items() if study in (None, name)
+    )
+    return work, max(0, proposals - work)

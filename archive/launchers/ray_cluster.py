@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import platform
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -61,7 +61,7 @@ class RayLauncher(Launcher):
 
     def start(self, fleet: TrainerFleet, count: int) -> None:
         """Create actors, after those that the fleet has."""
-        from archive.launchers.ray_trainer import PYTHON, RayTrainer, RayTrainerJob
+        from archive.launchers.ray_trainer import PYTHON, RayTrainer, RayTrainerJob, failure_path
 
         threads = None if "--threads" in fleet.arguments else max(1, int(self.cpus) // fleet.slots)
         job = RayTrainerJob(
@@ -72,6 +72,8 @@ class RayLauncher(Launcher):
             actor, request = ray.remote(RayTrainer), self.request() | {"max_restarts": -1}
             number = max(map(_number, self._names(fleet)), default=-1)
             for name in (f"{fleet.id}-{number + 1 + at}" for at in range(count)):
+                # Names return when all actors have ended.
+                failure_path(fleet.folder, name).unlink(missing_ok=True)
                 try:
                     actor.options(name=name, namespace=NAMESPACE, lifetime="detached", **request).remote(name, job)
                 except ValueError as error:
@@ -109,13 +111,14 @@ class RayLauncher(Launcher):
         lines.append(f"    ray.remote(RayTrainer).options(name=f'{fleet.id}-{{number}}', {options}).remote(…)")
         return "\n".join([*lines, ""])
 
-    def failure(self, fleet: TrainerFleet) -> TrainerFailure | None:
-        """Return the failure that an actor has recorded last in the fleet's folder."""
-        records = sorted((fleet.folder / "ray").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
-        if not records:
-            return None
-        content = json.loads(records[-1].read_text(encoding="utf-8"))
-        return TrainerFailure(content["code"], content["reason"], records[-1].stem)
+    def failures(self, fleet: TrainerFleet, ids: Collection[str]) -> list[TrainerFailure]:
+        """Return the failures that the actors have recorded in the fleet's folder."""
+        from archive.launchers.ray_trainer import failure_path
+
+        records = [path for id_ in ids if (path := failure_path(fleet.folder, id_)).exists()]
+        records.sort(key=lambda path: path.stat().st_mtime_ns)
+        contents = [(path.stem, json.loads(path.read_text(encoding="utf-8"))) for path in records]
+        return [TrainerFailure(id_, content["code"], content["reason"]) for id_, content in contents]
 
     def request(self) -> dict[str, Any]:
         """Return the resources of a trainer, or of a trial, as options of an actor."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -75,19 +75,21 @@ class SlurmLauncher(SlurmRequest, Launcher):
         """Return the scripts for sbatch."""
         return "\n".join(script(fleet, self, size) for size in _chunks(count))
 
-    def failure(self, fleet: TrainerFleet) -> TrainerFailure | None:
-        """Return the last failed job; Slurm forgets jobs after MinJobAge (5 minutes by default)."""
+    def failures(self, fleet: TrainerFleet, ids: Collection[str]) -> list[TrainerFailure]:
+        """Return the failed jobs by number; Slurm forgets jobs after MinJobAge (5 minutes by default)."""
         columns = "JobArrayID:|,State:|,exit_code:|"
         rows = self._run(
             *("squeue", "--noheader", "--array", "--me", f"--name={fleet.id}", f"--states={','.join(FAILED)}"),
             f"--Format={columns}",
         ).splitlines()
-        if not rows:
-            return None
-        id_, state, status = ([part.strip() for part in max(rows, key=_order).split("|")] + [""])[:3]
-        code = _exit_code(status)
-        path = log_path(fleet, id_)
-        return TrainerFailure(code, f"job {id_} is {state}, exit code {code}; {tail(path)}", id_)
+        failures = []
+        for row in sorted(rows, key=_order):
+            id_, state, status = ([part.strip() for part in row.split("|")] + ["", ""])[:3]
+            if id_ in ids:
+                code = _exit_code(status)
+                words = f"job {id_} is {state}, exit code {code}; {tail(log_path(fleet, id_))}"
+                failures.append(TrainerFailure(id_, code, words))
+        return failures
 
     def _run(self, *command: str, text: str | None = None) -> str:
         """Run a command of Slurm, and return its output.

@@ -45,6 +45,8 @@ STATEMENTS = {
     "running proposals of a study": claims.OF_STUDY + claims.RUNNING,
     "waiting proposals of a study": claims.OF_STUDY + claims.WAITING,
     "depth of the queue": depth.OPEN,
+    "number of proposals": depth.ALL,
+    "number of proposals of a study": depth.ADMITTED,
     "a claim": claims.TAKE,
     "proposals of a repeated claim": claims.OF_ANY + claims.HELD,
     "proposals of a repeated claim in a study": claims.OF_STUDY + claims.HELD,

@@ -47,11 +47,16 @@ def test_trainers_start_and_end(name, settings, tmp_path, monkeypatch):
         left = until(lambda: len(found := ids(launcher, own)) == 2 and found, running.seconds, "it has ended")
         assert left == [three[0], three[2]] and diary.read_text().count("returned") == 1
 
-        assert launcher.failure(own) is None
+        assert launcher.failures(own, three) == []
         (tmp_path / "stand-in" / "end").write_text("2")
         until(lambda: not launcher.running(own), running.seconds, "they have failed")
-        failure = launcher.failure(own)
-        assert failure is not None and failure.code == 2 and "no device of this name" in failure.reason
+        failures = launcher.failures(own, three)
+        assert [(each.id, each.code) for each in sorted(failures, key=lambda each: three.index(each.id))] == [
+            (three[0], 2),
+            (three[2], 2),
+        ]
+        assert all("no device of this name" in each.reason for each in failures)
+        assert [each.id for each in launcher.failures(own, three[:1])] == three[:1]
         launcher.stop(own, three)
 
 

@@ -10,7 +10,7 @@ from archive.errors import LaunchError, SettingsError, TrainingError
 from archive.launchers.base import LaunchedTrainer, TrainerFailure
 from archive.launchers.demand import demand
 from archive.launchers.fleet import TrainerFleet
-from archive.launchers.keeper import RESTART_LIMIT, FleetKeeper
+from archive.launchers.keeper import RESTART_LIMIT, UNFIT_LIMIT, FleetKeeper
 from archive.settings import Settings
 
 
@@ -29,7 +29,7 @@ class Engine:
 
     def __init__(self, capacity=100):
         self.capacity, self.number, self.ids, self.stopped = capacity, 0, [], []
-        self.away, self.code, self.failed, self.now = False, None, None, 0.0
+        self.away, self.full, self.codes, self.now = False, False, {}, 0.0
 
     def running(self, fleet):
         if self.away:
@@ -40,6 +40,8 @@ class Engine:
         ]
 
     def start(self, fleet, count):
+        if self.full:
+            raise LaunchError("no more jobs are accepted")
         self.ids += [str(self.number + at) for at in range(count)]
         self.number += count
 
@@ -47,16 +49,21 @@ class Engine:
         self.stopped += ids
         self.ids = [id_ for id_ in self.ids if id_ not in ids]
 
-    def failure(self, fleet):
-        return None if self.code is None else TrainerFailure(self.code, "no such device", self.failed)
+    def failures(self, fleet, ids):
+        return [TrainerFailure(id_, code, "no such device") for id_, code in self.codes.items() if id_ in ids]
+
+    def end(self, code=0):
+        if code:
+            self.codes |= dict.fromkeys(self.ids, code)
+        self.ids.clear()
 
 
 @pytest.fixture
 def keeping(tmp_path):
     """Gives a function that adjusts a fleet of an engine, each time at the end of the polling interval."""
 
-    def keeper(engine, **bounds):
-        fleet = TrainerFleet("name", "engine", Settings(tmp_path), **bounds)
+    def keeper(engine, name="engine", **bounds):
+        fleet = TrainerFleet("name", name, Settings(tmp_path), **bounds)
         keeper = FleetKeeper(engine, fleet, clock=lambda: engine.now)
 
         def keep(work, progress, later=Engine.poll_seconds):
@@ -95,32 +102,76 @@ def test_an_engine_is_asked_at_its_pace_and_may_be_away(keeping):
 def test_trainers_that_end_without_results_are_not_started_for_ever(keeping):
     engine = Engine()
     keep = keeping(engine, lower=2, upper=2)
-    engine.code = 1
     with pytest.raises(TrainingError, match="as soon as they start; no such device"):
         for _ in range(100):
-            engine.ids.clear()
+            engine.end(1)
             keep(2, 0)
     assert engine.number <= 2 * (RESTART_LIMIT + 2)
     fortunate = Engine()
     keep = keeping(fortunate, lower=2, upper=2)
     for progress in range(50):
-        fortunate.ids.clear()
+        fortunate.end(1)
         keep(2, progress)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+@pytest.mark.parametrize(("work", "bounds"), [(9, {"lower": 0, "upper": 1}), (0, {"lower": 2, "upper": 8})])
+def test_trainers_that_end_at_their_time_limit_or_without_work_are_replaced(keeping, code, work, bounds):
+    engine = Engine()
+    keep = keeping(engine, **bounds)
+    for _ in range(100):
+        keep(work, 0)
+        keep(work, 0, later=600.0)
+        engine.end(code)
+    assert engine.number == 100 * max(1, bounds["lower"])
+
+
+@pytest.mark.parametrize(
+    ("capacity", "seconds", "code"), [(9, 50.0, 0), (0, 600.0, 0), (9, 600.0, 1), (9, 600.0, None)]
+)
+def test_early_ends_and_failures_count(keeping, capacity, seconds, code):
+    engine = Engine(capacity)
+    keep = keeping(engine, lower=2, upper=2)
+    with pytest.raises(TrainingError, match="fail or end as soon as they start"):
+        for _ in range(100):
+            keep(2, 0, later=seconds)
+            engine.codes |= {} if code == 0 else dict.fromkeys(engine.ids, code)
+            engine.end()
+    # Each end is counted, also where all trainers end at once.
+    assert engine.number == 2 * (RESTART_LIMIT + 1)
+
+
+def test_an_end_counts_once_where_the_engine_accepts_no_other_trainer(keeping):
+    engine = Engine()
+    keep = keeping(engine, lower=1, upper=1)
+    keep(1, 0)
+    engine.end(1)
+    engine.full = True
+    for _ in range(3 * RESTART_LIMIT):
+        assert keep(1, 0).problem == "no more jobs are accepted"
+    engine.full = False
+    assert keep(1, 0).running == 1
 
 
 def test_refused_settings_end_it_at_once(keeping):
     engine = Engine()
     keep = keeping(engine, lower=1, upper=1)
-    keep(1, 0)
-    engine.ids.clear()
-    engine.code, engine.failed = 2, "77"
     # A failure that the engine remembers from an earlier run.
-    for _ in range(RESTART_LIMIT - 1):
+    engine.codes["77"] = 2
+    for _ in range(RESTART_LIMIT):
         keep(1, 0)
-        engine.ids.clear()
+        engine.end()
     keep(1, 0)
-    engine.ids.clear()
-    engine.failed = None
+    engine.end(2)
     with pytest.raises(SettingsError, match="cannot run on the engine; no such device"):
-        for _ in range(3):
-            keep(1, 0)
+        keep(1, 0)
+
+
+def test_a_machine_on_which_trials_cannot_begin_gets_no_further_trainers(keeping):
+    engine = Engine()
+    keep = keeping(engine, "local", lower=1, upper=1)
+    with pytest.raises(TrainingError, match="trials cannot begin on the engine; no such device"):
+        for _ in range(UNFIT_LIMIT + 1):
+            keep(1, 0, later=600.0)
+            engine.end(4)
+    assert engine.number == UNFIT_LIMIT

@@ -76,9 +76,10 @@ def test_trainers_follow_their_actors_to_another_node(archive, store_settings, t
         nodes.add_node(num_cpus=2, object_store_memory=80_000_000)
         until(lambda: len(ids(launcher, own, "running")) == 4, 600.0, "they run there")
         until(lambda: complete(archive, "table") == 60, 900.0, "all is done")
-        launcher.stop(own, ids(launcher, own))
+        actors = ids(launcher, own)
+        launcher.stop(own, actors)
         until(lambda: not launcher.running(own), 60.0, "all actors have ended")
-        assert launcher.failure(own) is None
+        assert launcher.failures(own, actors) == []
     states, lost = outcome(archive, "table")
     print(f"60 evaluations, {lost} attempts lost with the node")
     assert states == {("COMPLETE", 1): 60}

@@ -18,17 +18,16 @@ from archive import __version__
 from archive.architecture.graph import Architecture
 from archive.dashboard.endpoints.inputs import archive_of, body, news_of, text_of
 from archive.dashboard.wire import json_response
-from archive.errors import ArchiveError, UsageError
+from archive.errors import UsageError
+from archive.queue import stopping
 from archive.store import notes
 from archive.store.properties import study_of
-from archive.store.records import State
 
 if TYPE_CHECKING:
     from archive.api import Archive
 
 AGENT = "dashboard"
 """Kind of the agent that makes a user's proposals."""
-STOPPED = "the study was stopped"
 
 Change = Callable[["Archive", dict[str, Any]], dict[str, Any]]
 
@@ -42,22 +41,10 @@ class RequestedNetwork:
 
 
 def stop(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
-    """End a study: cancel what waits, and lower the budget to what is evaluated or running.
-
-    Its searches end when the running trials have ended; a larger budget continues it.
-    """
+    """End a study (`archive.queue.stopping`)."""
     study = text_of(document, "study")
-    archive.studies.get(study)
-    cancelled = 0
-    for proposal in archive.proposals.list(study, [State.WAITING]):
-        try:
-            cancelled += archive.proposals.cancel(proposal.id, STOPPED)
-        except ArchiveError:
-            continue  # claimed or ended meanwhile
-    counts = archive.studies.counts(study)
-    budget = sum(counts[state] for state in (State.COMPLETE, State.PRUNED, State.RUNNING, State.WAITING))
-    archive.studies.set_budget(study, budget)
-    return {"study": study, "cancelled": cancelled, "budget": budget}
+    stopped = stopping.stop(archive.studies, archive.proposals, study)
+    return {"study": study, "cancelled": stopped.cancelled, "budget": stopped.budget}
 
 
 def cancel(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:

@@ -117,7 +117,7 @@ def test_an_engine_is_asked_for_what_is_left_of_the_budget(tmp_path, monkeypatch
     monkeypatch.setattr(kind, "running", lambda self, fleet: [LaunchedTrainer(id_, "running", "n1") for id_ in ids])
     monkeypatch.setattr(kind, "start", lambda self, fleet, count: ids.extend(f"8_{at}" for at in range(count)))
     monkeypatch.setattr(kind, "stop", lambda self, fleet, own: ids.clear())
-    monkeypatch.setattr(kind, "failure", lambda self, fleet: None)
+    monkeypatch.setattr(kind, "failures", lambda self, fleet, ended: [])
     search = SearchTrainers(launcher, 64, "a study", settings)
     search.keeper._clock = lambda: float(next(clock))
     with search as own:
