@@ -162,8 +162,13 @@ def _check_studies(archive: Archive, names: str | Sequence[str] | None) -> None:
 def _epochs(each: Evaluation) -> list[dict[str, Any]]:
     epochs = each.curve.get(EPOCH, [])
     others = {name: values for name, values in each.curve.items() if name != EPOCH}
+    # A user, or an earlier release, may have stored lists of different lengths.
     return [
-        {"evaluation": each.id, EPOCH: int(epoch), **{name: values[at] for name, values in others.items()}}
+        {
+            "evaluation": each.id,
+            EPOCH: int(epoch),
+            **{name: values[at] if at < len(values) else None for name, values in others.items()},
+        }
         for at, epoch in enumerate(epochs)
     ]
 
