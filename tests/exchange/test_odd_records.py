@@ -1,4 +1,4 @@
-"""Results whose rungs report different quantities, and other records that a dump refuses, by name."""
+"""Records that a dump once refused: results whose rungs report different quantities, and bounds that are whole."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import pytest
 
 from archive import frames
+from archive.constraints import Constraint
 from archive.database.user_query import run_query
 from archive.errors import UsageError
 from archive.exchange.load import load
@@ -15,7 +16,7 @@ from archive.queue.updates import Completion
 from archive.store.records import Result
 from tests.conftest import wipe
 from tests.support.dumped import dumped, fill
-from tests.support.stores import cells, propose
+from tests.support.stores import cells, propose, study
 
 RUNGS = Rungs((2, 6), 3)
 CLOCK = "clock"
@@ -87,3 +88,24 @@ def test_a_curve_whose_lists_differ_in_length_is_padded_in_a_frame(archive, conn
     run_query(connection, "MATCH (e:Evaluation {id: 'one#00001'}) SET e.curve_odd = [0.5]", write=True)
     odd = frames.curves(archive, "one").loc["one#00001", "odd"].tolist()
     assert odd[0] == 0.5 and math.isnan(odd[1])
+
+
+def test_a_whole_bound_is_dumped(archive, connection, tmp_path):
+    archive.studies.create(study(constraints=(Constraint("params", "<=", 300000), Constraint("loss", "<", 0.5))))
+    assert [type(each.bound) for each in archive.studies.get("study").constraints] == [float, float]
+    file = tmp_path / "dump"
+    first = dumped(archive, file)
+    wipe(connection)
+    load(connection, file)
+    assert dumped(archive, file) == first
+
+
+def test_whole_bounds_of_an_earlier_release_are_dumped(archive, connection, tmp_path):
+    archive.studies.create(study(constraints=(Constraint("params", "<=", 300000.0),)))
+    run_query(connection, "MATCH (s:Study {name: 'study'}) SET s.bounds = [300000]", write=True)
+    file = tmp_path / "dump"
+    first = dumped(archive, file)
+    wipe(connection)
+    load(connection, file)
+    assert archive.studies.get("study").constraints == (Constraint("params", "<=", 300000.0),)
+    assert dumped(archive, file) == first
