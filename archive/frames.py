@@ -61,7 +61,7 @@ def evaluations(
     space: str | None = None,
     protocol: str | None = None,
 ) -> pd.DataFrame:
-    """Return evaluations by their ids; arguments as those of `Studies.evaluations`.
+    """Return evaluations by their ids, without learning curves; arguments as those of `Studies.evaluations`.
 
     Columns: those of an `archive.store.records.Evaluation`, the architecture as its key with its space, number of
     layers and edges; every metric as `metric_…`, every hyperparameter as `hyperparameter_…`.
@@ -70,7 +70,7 @@ def evaluations(
         UnknownNameError: There is no study of this name.
     """
     _check_studies(archive, names)
-    results = archive.studies.evaluations(names, task=task, space=space, protocol=protocol)
+    results = archive.studies.evaluations(names, task=task, space=space, protocol=protocol, curves=False)
     rows = [
         {
             "evaluation": each.id,

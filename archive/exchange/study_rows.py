@@ -37,7 +37,7 @@ def rows_of(archive: Archive, study: str) -> list[StudyRow]:
         UnknownNameError: There is no study of this name.
     """
     name = archive.studies.get(study).name
-    results = {each.id: each for each in archive.studies.evaluations(name)}
+    results = {each.id: each for each in archive.studies.evaluations(name, curves=False)}
     return [_row(proposal, results.get(proposal.id)) for proposal in archive.proposals.list(name)]
 
 
