@@ -61,7 +61,7 @@ def evaluations(
     space: str | None = None,
     protocol: str | None = None,
 ) -> pd.DataFrame:
-    """Return evaluations by their ids; arguments as those of `Studies.evaluations`.
+    """Return evaluations by their ids, without learning curves; arguments as those of `Studies.evaluations`.
 
     Columns: those of an `archive.store.records.Evaluation`, the architecture as its key with its space, number of
     layers and edges; every metric as `metric_…`, every hyperparameter as `hyperparameter_…`.
@@ -70,7 +70,7 @@ def evaluations(
         UnknownNameError: There is no study of this name.
     """
     _check_studies(archive, names)
-    results = archive.studies.evaluations(names, task=task, space=space, protocol=protocol)
+    results = archive.studies.evaluations(names, task=task, space=space, protocol=protocol, curves=False)
     rows = [
         {
             "evaluation": each.id,
@@ -162,8 +162,13 @@ def _check_studies(archive: Archive, names: str | Sequence[str] | None) -> None:
 def _epochs(each: Evaluation) -> list[dict[str, Any]]:
     epochs = each.curve.get(EPOCH, [])
     others = {name: values for name, values in each.curve.items() if name != EPOCH}
+    # A user, or an earlier release, may have stored lists of different lengths.
     return [
-        {"evaluation": each.id, EPOCH: int(epoch), **{name: values[at] for name, values in others.items()}}
+        {
+            "evaluation": each.id,
+            EPOCH: int(epoch),
+            **{name: values[at] if at < len(values) else None for name, values in others.items()},
+        }
         for at, epoch in enumerate(epochs)
     ]
 

@@ -166,9 +166,10 @@ def _write_morphs(tx: ManagedTransaction, records: Sequence[Record]) -> int:
 
 
 def _write_evaluations(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    changed = _merged("evaluation", _evaluations(reading.asking_within(tx), records), records).values()
-    _run(tx, statements.REWRITTEN, [{"study": name} for name in sorted({study_of(row["id"]) for row in changed})])
-    rows = _at_tasks(tx, changed)
+    stored = _evaluations(reading.asking_within(tx), records)
+    changed = _merged("evaluation", stored, records)
+    _run(tx, statements.REWRITTEN, [{"study": name} for name in sorted(set(map(study_of, changed)))])
+    rows = _at_tasks(tx, [_replacing(stored.get(id_), record) for id_, record in changed.items()])
     _run(tx, statements.EVALUATION, rows)
     _run(tx, statements.WEIGHTS, [{"id": row["id"], **row["weights"]} for row in rows if row["weights"]])
     return len(rows)
@@ -207,6 +208,7 @@ def _settled(node: Mapping[str, Any] | None, record: Record) -> Record:
 
 
 def _replacing(stored: Record | None, record: Record) -> Record:
+    """Return a record that removes the stored properties that it lacks."""
     gone = {} if stored is None else {name: None for name in stored["properties"]}
     return {**record, "properties": {**gone, **record["properties"]}}
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from archive.errors import UsageError
 from archive.exchange import export_queries as reading
+from archive.exchange.apply import identity
 from archive.exchange.file_format import DumpWriter
 from archive.exchange.record_lines import Record
 from archive.exchange.record_schema import check
@@ -126,7 +127,9 @@ class _Writing:
             check(kind, record)
         except UsageError as error:
             # Fail now rather than when the file is loaded.
-            raise UsageError(f"the archive holds a record that a dump cannot hold: {error}") from None
+            at = identity(kind, record)
+            name = " ".join(at) if isinstance(at, tuple) else at
+            raise UsageError(f"a dump cannot hold the {kind} {name} of this archive: {error}") from None
         self.file.write(kind, record)
 
     def _agents(self, ids: Iterable[str]) -> None:

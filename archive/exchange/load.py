@@ -187,11 +187,9 @@ def _renamed_id(id_: str | None, names: Mapping[str, str]) -> str | None:
 
 def _renamed_basis(text: str, names: Mapping[str, str]) -> str:
     basis = from_json(text)
-    observed = basis.get("observations")
-    if isinstance(observed, dict):
-        basis["observations"] = {names.get(study, study): numbers for study, numbers in observed.items()}
-    if isinstance(paused := basis.get("partial"), dict):
-        basis["partial"] = {names.get(study, study): lengths for study, lengths in paused.items()}
+    for entry in ("observations", "partial", "coupling"):
+        if isinstance(by_study := basis.get(entry), dict):
+            basis[entry] = {names.get(study, study): value for study, value in by_study.items()}
     return to_json(basis)
 
 

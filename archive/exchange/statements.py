@@ -65,7 +65,7 @@ USING INDEX SEEK a:Architecture(key)
 MATCH (t:Task {id: row.task_id})
 USING INDEX SEEK t:Task(id)
 MERGE (e:Evaluation {id: row.id})
-SET e += row.properties, e.partial = row.properties.partial
+SET e += row.properties
 WITH a, t, e WHERE NOT EXISTS { (e)-[:OF]->() }
 CREATE (e)-[:OF]->(a)
 CREATE (e)-[:ON]->(t)

@@ -37,7 +37,7 @@ def rows_of(archive: Archive, study: str) -> list[StudyRow]:
         UnknownNameError: There is no study of this name.
     """
     name = archive.studies.get(study).name
-    results = {each.id: each for each in archive.studies.evaluations(name)}
+    results = {each.id: each for each in archive.studies.evaluations(name, curves=False)}
     return [_row(proposal, results.get(proposal.id)) for proposal in archive.proposals.list(name)]
 
 
@@ -64,7 +64,7 @@ def to_csv(rows: Sequence[StudyRow]) -> str:
 
 
 def to_parquet(rows: Sequence[StudyRow]) -> bytes:
-    """Return flat rows as a parquet file.
+    """Return flat rows as a parquet file, with columns as `of_one_type` makes them.
 
     Raises:
         SettingsError: pandas or pyarrow is not installed.
@@ -72,14 +72,16 @@ def to_parquet(rows: Sequence[StudyRow]) -> bytes:
     check_parquet()
     import pandas
 
-    frame = pandas.DataFrame(rows, columns=None if rows else _row_names())
-    for name in frame.columns:
-        # A column holds one type.
-        if frame[name].map(lambda value: isinstance(value, list | dict)).any():
-            frame[name] = frame[name].map(json.dumps)
+    frame = pandas.DataFrame(of_one_type(rows), columns=None if rows else _row_names())
     content = io.BytesIO()
     frame.to_parquet(content, index=False)
     return content.getvalue()
+
+
+def of_one_type(rows: Sequence[StudyRow]) -> list[StudyRow]:
+    """Return flat rows whose columns hold numbers, text or booleans; any other column is JSON, None stays None."""
+    mixed = [name for name in (rows[0] if rows else ()) if not _is_of_one_type([row[name] for row in rows])]
+    return [{**row, **{name: None if row[name] is None else json.dumps(row[name]) for name in mixed}} for row in rows]
 
 
 def check_parquet() -> None:
@@ -91,6 +93,24 @@ def check_parquet() -> None:
     missing = [package for package in ("pandas", "pyarrow") if find_spec(package) is None]
     if missing:
         raise SettingsError(f"parquet needs {' and '.join(missing)}: pip install {' '.join(missing)}")
+
+
+def _is_of_one_type(column: Sequence[Any]) -> bool:
+    known = [value for value in column if value is not None]
+    return any(all(check(value) for value in known) for check in (_is_number, _is_text, _is_truth))
+
+
+def _is_number(value: Any) -> bool:
+    # Parquet has no larger integers.
+    return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, bool)
 
 
 def _row(proposal: Proposal, result: Evaluation | None) -> StudyRow:

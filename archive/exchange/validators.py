@@ -57,7 +57,12 @@ def is_operators(value: Any) -> bool:
 
 def is_bounds(value: Any) -> bool:
     """Whether a value is a list of finite numbers, one for each constraint of a study."""
-    return isinstance(value, list) and all(isinstance(each, float) and math.isfinite(each) for each in value)
+    # Earlier releases stored the whole numbers of a program as such. Neo4j cannot store a list of both types.
+    return is_wholes(value) or (isinstance(value, list) and all(map(_is_finite_float, value)))
+
+
+def _is_finite_float(value: Any) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def is_whole(value: Any) -> bool:

@@ -169,6 +169,12 @@ def admit(connection: Connection, request: Request, *, again: bool = False) -> l
     return connection.write(work, alone=len(request.suggestions) > LONG, lane="admission")
 
 
+def known(tx: ManagedTransaction, study: str, networks: Iterable[Architecture]) -> set[str]:
+    """Return the functional keys of those networks that a study already has."""
+    keys = sorted({network.functional_key for network in networks})
+    return {row["key"] for row in tx.run(KNOWN, study=study, keys=keys)}
+
+
 def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Proposal]:
     study = _locked(tx, request)
     if again and request.tokens is None and (done := tx.run(DONE, study=request.study, token=request.token).data()):
@@ -177,7 +183,8 @@ def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Pro
     total, first = int(counted["total"]), int(counted["next"])
     if request.after not in (None, total):
         return []
-    chosen = _new(request, _known(tx, request) if request.unique else set())[: request.most]
+    suggested = [suggestion.architecture for suggestion in request.suggestions]
+    chosen = _new(request, known(tx, request.study, suggested) if request.unique else set())[: request.most]
     chosen = chosen[: _room(tx, request, study["budget"], total, len(chosen))]
     if not chosen:
         return []
@@ -193,12 +200,6 @@ def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Pro
     architectures.morph(tx, _morphs(admitted))
     states = {result.id: {"state": result.state} for result in results}
     return [proposal_from({**row, **times_of[row["id"]], **states.get(row["id"], {})}) for row in rows]
-
-
-def _known(tx: ManagedTransaction, request: Request) -> set[str]:
-    """Return the functional keys of the request that the study already has."""
-    keys = sorted({suggestion.architecture.functional_key for suggestion in request.suggestions})
-    return {row["key"] for row in tx.run(KNOWN, study=request.study, keys=keys)}
 
 
 def _room(tx: ManagedTransaction, request: Request, budget: int | None, total: int, requested: int) -> int:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from archive.database.statements import follows_from_state, write_all
-from archive.store.properties import curve_properties, result_properties, study_of
+from archive.store.properties import CURVE, METRIC, curve_properties, result_properties, study_of
 from archive.store.records import Result, State
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ FOREACH (file IN row.weights |
 RETURN count(*) AS written
 """
 
-# A promoted proposal has the result of its earlier rung already.
+# A promoted proposal has the result of its earlier rung already, which the new one replaces.
 COMPLETE_AGAIN = f"""
 UNWIND $rows AS row
 MATCH (p:Proposal {{id: row.id}})
@@ -72,7 +72,7 @@ RECORDED = """
 UNWIND $ids AS id
 MATCH (e:Evaluation {id: id})
 USING INDEX SEEK e:Evaluation(id)
-RETURN collect(e.id) AS ids
+RETURN e.id AS id, keys(e) AS keys
 """
 
 WEIGHTS = """
@@ -118,13 +118,13 @@ def complete(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> None:
         IncompleteWriteError: A node that belongs to a proposal was not found.
     """
     candidates = sorted(one.id for one in results if one.again)
-    recorded = set(tx.run(RECORDED, ids=candidates).single(strict=True)["ids"]) if candidates else set()
+    recorded = {row["id"]: row["keys"] for row in tx.run(RECORDED, ids=candidates)} if candidates else {}
     first = [one for one in results if one.id not in recorded]
     later = [one for one in results if one.id in recorded]
     if first:
         write_all(tx, COMPLETE, [_row(one) for one in first])
     if later:
-        write_all(tx, COMPLETE_AGAIN, [_row(one) for one in later])
+        write_all(tx, COMPLETE_AGAIN, [_row(one, recorded[one.id]) for one in later])
         _save(tx, later)
 
 
@@ -144,9 +144,11 @@ def _save(tx: ManagedTransaction, results: Iterable[ProposalResult]) -> None:
         write_all(tx, WEIGHTS, saved)
 
 
-def _row(one: ProposalResult) -> dict[str, Any]:
+def _row(one: ProposalResult, recorded: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the row of a result, which removes the `recorded` curves and metrics of an earlier one."""
     # The curve moves to the evaluation.
     curve = list(curve_properties(one.result.curve))
+    earlier = dict.fromkeys(name for name in recorded if name.startswith((CURVE, METRIC)))
     return {
         "id": one.id,
         "study": study_of(one.id),
@@ -155,6 +157,6 @@ def _row(one: ProposalResult) -> dict[str, Any]:
         "curve": curve,
         "changes": {"state": one.state.value, "reason": None, "cause": None, **dict.fromkeys(curve), **one.changes},
         "finished": one.finished,
-        "properties": result_properties(one.result),
+        "properties": {**earlier, **result_properties(one.result)},
         "weights": [vars(one.result.weights)] if one.result.weights else [],
     }

@@ -36,12 +36,13 @@ BATCH = 500
 _WHOLE = ("number", "agent", "architecture", "hyperparameters", "evaluation")
 _SCALARS = ("id", "value", "epochs", "answered_from", "partial", "created", "seed")
 
+# `{evaluation}` is an expression for the properties of `e`.
 OF_TASK = """
 MATCH (t:Task) WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $protocol)
 MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
 WHERE $space IS NULL OR a.space = $space
 OPTIONAL MATCH (e)<-[:RESULTED_IN]-(p:Proposal)<-[:PROPOSED]-(s:Study)
-RETURN properties(e) AS evaluation, s.name AS study, coalesce(s.direction, t.direction) AS direction,
+RETURN {evaluation} AS evaluation, s.name AS study, coalesce(s.direction, t.direction) AS direction,
        p.number AS number, p.agent AS agent, a.key AS architecture, t.name AS task, t.protocol AS protocol,
        p.hyperparameters AS hyperparameters
 ORDER BY study, number, e.id
@@ -106,11 +107,13 @@ class Evaluations:
         self._architectures = architectures
 
     @gc_pause.paused()
-    def of_studies(self, names: Sequence[str]) -> list[Evaluation]:
-        """Return the evaluations of these studies, by study and number."""
-        columns = (*_WHOLE, "rung_constrained")
+    def of_studies(self, names: Sequence[str], *, curves: bool = True) -> list[Evaluation]:
+        """Return the evaluations of these studies, by study and number; without `curves`, theirs are empty."""
+        whole = "evaluation" if curves else "evaluation_without_curves"
+        columns = [*_WHOLE[:-1], whole, "rung_constrained"]
         results = result_columns.read(self._connection, names, columns)
-        return self._with_networks([row for one in results for row in _rows_of(one, columns)])
+        rows = [row for one in results for row in _rows_of(one, columns)]
+        return self._with_networks([{**row, "evaluation": row[whole]} for row in rows])
 
     @gc_pause.paused()
     def to_learn_from(self, names: Sequence[str], objective: str, further: Sequence[str] = ()) -> list[Evaluation]:
@@ -161,9 +164,15 @@ class Evaluations:
                 return evaluation
         raise UnknownNameError("evaluation", id_, (), "archive study show STUDY lists the results of a study")
 
-    def of_task(self, task: str | None, space: str | None, protocol: str | None) -> list[Evaluation]:
-        """Return all evaluations of a task, a space and a protocol, imported ones too; None stands for any."""
-        return self._read(OF_TASK, task=task, space=space, protocol=protocol)
+    def of_task(
+        self, task: str | None, space: str | None, protocol: str | None, *, curves: bool = True
+    ) -> list[Evaluation]:
+        """Return all evaluations of a task, a space and a protocol, imported ones too; None stands for any.
+
+        Without `curves`, theirs are empty.
+        """
+        query = OF_TASK.format(evaluation="properties(e)" if curves else result_columns.WITHOUT_CURVES)
+        return self._read(query, task=task, space=space, protocol=protocol)
 
     def add(
         self,
@@ -197,7 +206,8 @@ class Evaluations:
             self._connection.write(partial(_import, task=at, rows=table), alone=True)
 
     def _read(self, query: str, **parameters: Any) -> list[Evaluation]:
-        return self._with_networks(self._connection.read(lambda tx: plain(tx.run(query, parameters))))
+        rows = self._connection.read(lambda tx: plain(tx.run(query, parameters)))
+        return self._with_networks([{**row, "evaluation": dict(row["evaluation"])} for row in rows])
 
     def _with_networks(self, rows: Sequence[Mapping[str, Any]]) -> list[Evaluation]:
         networks = self._architectures.get_many(row["architecture"] for row in rows)

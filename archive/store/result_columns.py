@@ -4,6 +4,7 @@
     value, seconds, metric_accuracy, …            of the evaluations
     space, network_params, operations, motifs     of the networks
     evaluation, hyperparameters, code             whole evaluations and networks, as stored on their nodes
+    evaluation_without_curves                     evaluations without their learning curves, which are most of them
 
 Nothing is cached: the next call returns a value that any client has changed in the database. Only the requested columns
 are read, a thousand proposals in one list, because both servers and the driver spend more time on a row than on its
@@ -60,6 +61,8 @@ OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
      collect([p.number, e.id, p.agent, p.functional_key, p.based_on, {columns}]) AS rows
 RETURN rows
 """
+WITHOUT_CURVES = "[name IN keys(e) WHERE NOT name STARTS WITH 'curve_' | [name, e[name]]]"
+"""Names and values of the properties of an evaluation `e`; of a curve, the server sends nothing."""
 OF_NETWORK = "MATCH (p)-[:OF]->(a:Architecture)\n"
 
 AT_ONCE = 100
@@ -152,7 +155,7 @@ def _expression(name: str) -> str:
         return f"a.{name}"
     if name.startswith(NETWORK):
         return f"a.{quoted(name.removeprefix(NETWORK))}"
-    return "properties(e)" if name == "evaluation" else f"e.{quoted(name)}"
+    return _OF_EVALUATION.get(name) or f"e.{quoted(name)}"
 
 
 @lru_cache(maxsize=2**18)
@@ -165,7 +168,12 @@ def _motifs_text(code: str) -> str:
     return _SEPARATOR.join(motifs(compact.decode("", "", "", code)))
 
 
-_CONVERSIONS: Mapping[str, Callable[[str], str]] = {"operations": _operations_text, "motifs": _motifs_text}
+_OF_EVALUATION = {"evaluation": "properties(e)", "evaluation_without_curves": WITHOUT_CURVES}
+_CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
+    "operations": _operations_text,
+    "motifs": _motifs_text,
+    "evaluation_without_curves": dict,
+}
 
 
 def operations(network: Architecture) -> list[str]:

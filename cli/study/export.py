@@ -34,8 +34,9 @@ Format = Literal["csv", "json", "jsonl", "parquet"]
 def export(ctx: click.Context, name: str, form: Format | None, path: Path | None, force: bool, as_json: bool) -> None:
     """Export the proposals of a study with their results, one row a proposal.
 
-    CSV and parquet have a column for each metric (metric_NAME) and hyperparameter (hyperparameter_NAME). Parquet needs
-    pandas and pyarrow. With --json, a description of FILE goes to stdout.
+    CSV and parquet have a column for each metric (metric_NAME) and hyperparameter (hyperparameter_NAME). A parquet
+    column whose values are not all numbers, all text or all booleans is JSON. Parquet needs pandas and pyarrow. With
+    --json, a description of FILE goes to stdout.
     """
     from archive.exchange.new_file import write
     from archive.exchange.study_rows import rows_of

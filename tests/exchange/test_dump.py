@@ -226,7 +226,8 @@ def test_a_study_of_the_same_name_is_refused_and_can_be_renamed(archive, connect
     load(connection, file, rename={"one": "ann", "one-source": "bob"})
     assert archive.studies.sources("ann") == ["bob"]
     assert [each.id for each in archive.studies.evaluations("ann")] == ["ann#00000", "ann#00001", "ann#00005"]
-    assert set(archive.proposals.list("ann")[0].based_on["observations"]) == {"ann", "bob"}
+    basis = archive.proposals.list("ann")[0].based_on
+    assert (set(basis["observations"]), basis["coupling"]) == ({"ann", "bob"}, {"bob": 0.5})
     assert len(archive.studies.evaluations("one")) == 3
     with pytest.raises(UsageError, match="holds no study 'three'"):
         load(connection, file, rename={"one": "carl", "one-source": "dora", "three": "four"})

@@ -52,6 +52,21 @@ def test_a_result_in_a_study(archive):
         add_model(archive, NET, place=Place("iris", "digits/own", "accuracy", "maximise", "mine"), result=RESULT)
 
 
+@pytest.mark.every_server
+def test_only_an_added_network_raises_the_budget(archive):
+    for _ in range(3):
+        add_model(archive, NET, place=STUDY, result=RESULT)
+        assert archive.studies.get("mine").budget == 1
+    with pytest.raises(UsageError, match="has this network already"):
+        add_model(archive, NET, place=STUDY, result=Result(0.5))
+    assert archive.studies.get("mine").budget == 1
+    archive.studies.set_budget("mine", 3)
+    for at, op in enumerate(("relu", "gelu", "silu"), 2):
+        add_model(archive, chain(layer(op)), place=STUDY)
+        assert archive.studies.get("mine").budget == max(3, at)
+    assert len(archive.proposals.list("mine")) == 4
+
+
 def test_a_model_that_waits_for_a_trainer(archive):
     assert add_model(archive, NET, place=STUDY) == "mine#00000"
     assert add_model(archive, NET, place=STUDY) == "mine#00000"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -10,11 +11,12 @@ from archive import frames
 from archive.agents import provenance
 from archive.database.user_query import run_query
 from archive.errors import QueryError
-from archive.exchange import load
+from archive.exchange import load, study_rows
 from archive.exchange.dump import dump
 from archive.queries import catalogue, columnar, saved
 from archive.store import result_columns
 from archive.store.evaluations import Evaluations
+from archive.store.properties import evaluation_from
 from archive.store.records import Result, State
 from tests.support.stores import Suggestion, answer, cells, study, suggest
 
@@ -83,6 +85,33 @@ def test_columns_and_evaluations_say_what_was_stored(archive):
     assert [row["number"] for row in found.others] == [4]
     assert all(mass > 0 for mass in found.columns["network_mass"])
     assert found.columns["operations"][0] == "|".join(result_columns.operations(networks[0]))
+
+
+@pytest.mark.every_server
+def test_evaluations_can_be_read_without_their_curves(archive):
+    fill(archive)
+    for names in ("one", None):
+        whole = archive.studies.evaluations(names)
+        assert all(each.curve for each in whole)
+        without = archive.studies.evaluations(names, curves=False)
+        assert repr(without) == repr([replace(each, curve={}) for each in whole])
+
+
+def test_tables_of_evaluations_read_no_curves(archive, monkeypatch):
+    fill(archive)
+    built = []
+
+    def building(row, architecture):
+        built.append(evaluation_from(row, architecture))
+        return built[-1]
+
+    monkeypatch.setattr("archive.store.evaluations.evaluation_from", building)
+    for read in (frames.evaluations, study_rows.rows_of):
+        assert len(read(archive, "one")) in (24, 25)
+        assert len(built) == 24 and not any(each.curve for each in built)
+        built.clear()
+    frames.evaluations(archive)
+    assert len(built) == 24 and not any(each.curve for each in built)
 
 
 @pytest.mark.every_server

@@ -29,6 +29,7 @@ def fill(archive, name: str = "one", first: int = 0, *, agent: str = "random") -
         for priority, network in zip((6.0, 5.0, 4.0, 0.0, 1.0, 7.0), networks, strict=False)
     ]
     basis = {"observations": {name: "", f"{name}-source": "0-3"}, "pending": "", "failed": "", "wanted": 6}
+    basis["coupling"] = {f"{name}-source": 0.5}
     proposals.create(name, made, suggestions, basis=basis, seconds=0.75)
     proposals.register_worker(f"worker-{name}", "host", "cpu")
     curve = {"train_loss": [2.0, math.nan], "valid_accuracy": [0.5, 0.75]}

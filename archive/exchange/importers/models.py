@@ -20,7 +20,7 @@ from archive import __version__
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.exchange.importers.external import ExternalResult, add
-from archive.queue.admission import Request, admit
+from archive.queue.admission import Request, admit, known
 from archive.store import costs
 from archive.store.properties import result_properties, to_json
 from archive.store.records import Direction, Result, Study
@@ -114,11 +114,17 @@ def _proposed(
         Study(name, place.task, place.protocol, architecture.space, place.objective, direction)
     )
     agent = archive.proposals.register_agent(KIND, {}, __version__)
-    total = sum(count for state, count in archive.studies.counts(name).items() if state.name != "FAILED")
-    if stored.budget <= total:
-        archive.studies.set_budget(name, total + 1)
+    if not archive.connection.read(lambda tx: known(tx, name, [architecture])):
+        _make_room(archive, stored)
     request = Request(name, agent, [_Suggestion(architecture)], None, True, token, outcomes=[result])
     made = admit(archive.connection, request, again=True)
     if not made:
         raise UsageError(f"the study {name!r} has this network already: {architecture.key}")
     return made[0].id
+
+
+def _make_room(archive: Archive, study: Study) -> None:
+    """Raise the budget of a study if there is no room for another proposal."""
+    total = sum(count for state, count in archive.studies.counts(study.name).items() if state.name != "FAILED")
+    if study.budget <= total:
+        archive.studies.set_budget(study.name, total + 1)

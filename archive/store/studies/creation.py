@@ -97,7 +97,7 @@ def constraint_lists(study: Study) -> dict[str, Any]:
     return {
         "constrained": [each.name for each in limits] or None,
         "operators": [each.operator for each in limits] or None,
-        "bounds": [each.bound for each in limits] or None,
+        "bounds": [float(each.bound) for each in limits] or None,
     }
 
 

@@ -178,6 +178,7 @@ class Studies:
         task: str | None = None,
         space: str | None = None,
         protocol: str | None = None,
+        curves: bool = True,
     ) -> builtins.list[Evaluation]:
         """Return evaluations with their architectures: of some studies, or all including imported ones.
 
@@ -186,10 +187,12 @@ class Studies:
             task: Name of a task; None for all.
             space: Name of a space; None for all.
             protocol: Name of a training protocol; None for all.
+            curves: Whether to read the learning curves, which take most of the memory.
         """
         if names is None:
-            return self._evaluations.of_task(task, space, protocol)
-        evaluations = self._evaluations.of_studies([names] if isinstance(names, str) else list(names))
+            return self._evaluations.of_task(task, space, protocol, curves=curves)
+        listed = [names] if isinstance(names, str) else list(names)
+        evaluations = self._evaluations.of_studies(listed, curves=curves)
         return [
             evaluation
             for evaluation in evaluations

@@ -131,6 +131,47 @@ def test_parquet_comes_back(user, exported):
     assert frame["metric_loss"][0] == 2.0
 
 
+MIXED = {
+    "features": ["sqrt", 0.5, None],
+    "bootstrap": [True, "auto", None],
+    "warm": [True, None, False],
+    "rate": [1, 0.5, None],
+    "large": [2**70, 1, None],
+    "sizes": [[1, 2], [], None],
+    "name": ["a", None, "b"],
+    "unknown": [None, None, None],
+}
+UNIFORM = MIXED | {
+    "features": ['"sqrt"', "0.5", None],
+    "bootstrap": ["true", '"auto"', None],
+    "large": [str(2**70), "1", None],
+    "sizes": ["[1, 2]", "[]", None],
+}
+
+
+def test_a_column_of_mixed_types_is_json_in_parquet():
+    rows = [dict(zip(MIXED, values, strict=True)) for values in zip(*MIXED.values(), strict=True)]
+    uniform = study_rows.of_one_type(rows)
+    assert {name: [row[name] for row in uniform] for name in MIXED} == UNIFORM
+    assert study_rows.of_one_type([]) == []
+
+
+@pytest.mark.skipif(find_spec("pyarrow") is None, reason="parquet needs pyarrow")
+def test_hyperparameters_of_mixed_types_come_back_from_parquet(archive, user):
+    import pandas
+
+    archive.studies.create(study(budget=10))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    for network, *values in zip(cells(3), *MIXED.values(), strict=True):
+        hyperparameters = dict(zip(MIXED, values, strict=True))
+        archive.proposals.create("study", agent, suggest([network], hyperparameters=hyperparameters))
+    user.types("study", "export", "study", "-o", "rows.parquet")
+    frame = pandas.read_parquet("rows.parquet").astype(object)
+    for name, values in UNIFORM.items():
+        column = frame[f"hyperparameter_{name}"]
+        assert column.where(column.notna(), None).tolist() == values
+
+
 def test_without_pyarrow_parquet_is_one_line(user, exported, monkeypatch):
     monkeypatch.setattr(study_rows, "find_spec", lambda package: None if package == "pyarrow" else package)
     (line,) = user.types("study", "export", "study", "-o", "rows.parquet", code=2).stderr.splitlines()
