@@ -20,7 +20,7 @@ from archive.errors import (
     QueryError,
     StoreUnavailableError,
 )
-from tests.support.counters import add_once, count
+from tests.support.faults.counters import add_once, count
 from tests.support.faults.proxy import relayed
 
 pytestmark = pytest.mark.dialect

@@ -17,7 +17,7 @@ from archive.database.user_query import run_query
 from archive.errors import StoreUnavailableError
 from archive.server import embedded
 from tests.support import whole
-from tests.support.counters import add_once, count
+from tests.support.faults.counters import add_once, count
 from tests.support.faults.proxy import relayed
 
 pytestmark = pytest.mark.dialect

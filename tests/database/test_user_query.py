@@ -9,7 +9,7 @@ import pytest
 
 from archive.database.user_query import run_query
 from archive.errors import QueryError, StoreError, UsageError
-from tests.support.counters import count
+from tests.support.faults.counters import count
 from tests.support.faults.proxy import relayed
 
 pytestmark = pytest.mark.dialect
