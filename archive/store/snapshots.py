@@ -83,8 +83,9 @@ class ProposalView:
         acquisition: Acquisition value.
         mean: Score that the surrogate predicts, larger is better.
         std: Standard deviation of the prediction.
-        epochs: Epochs trained so far.
-        metrics: Metrics of the last epoch while it runs, final ones afterwards.
+        epochs: Epochs trained so far; once it is over, those of the result.
+        metrics: Metrics of the result; before the first one, those of the last epoch.
+        latest: Metrics of the last epoch while it runs, also to a later rung; otherwise equal to `metrics`.
         value: Objective, once it is known.
         seconds: Wall-clock time of the training, once it is known.
         attempts: Number of attempts that workers have lost.
@@ -107,6 +108,7 @@ class ProposalView:
     std: float | None = None
     epochs: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
+    latest: Mapping[str, float] = field(default_factory=dict)
     value: float | None = None
     seconds: float | None = None
     attempts: int = 0
@@ -145,7 +147,7 @@ class Snapshot:
     @property
     def nearest(self) -> ProposalView | None:
         """The result of the smallest violation of the constraints, the first of equal ones; None without results."""
-        known = [(violation_of(self.study, view), view) for view in self.proposals if view.state.evaluated]
+        known = [(violation_of(self.study, view), view) for view in self.proposals if view.value is not None]
         finite = [pair for pair in known if math.isfinite(pair[0])]
         return min(finite, key=lambda pair: pair[0], default=(0.0, None))[1]
 
@@ -231,18 +233,22 @@ _AS_READ = (
 
 def _view(row: Mapping[str, Any]) -> ProposalView:
     curve = with_prefix(CURVE, dict(row["curve"]))
-    epochs = curve.pop(EPOCH, [])
-    final = with_prefix(METRIC, dict(row["metrics"] or []))
+    epochs, state = curve.pop(EPOCH, []), State(row["state"])
+    last = {name: values[-1] for name, values in curve.items() if values}
+    # A promoted proposal has the result of its last rung, and a longer curve, which stays where it is given up.
+    has_result = row["value"] is not None
+    metrics = ({} if has_result else last) or with_prefix(METRIC, dict(row["metrics"] or []))
+    trained = epochs[-1] if epochs and not (has_result and state.evaluated) else 0
     return ProposalView(
         **{name: row[name] for name in _AS_READ},
-        state=State(row["state"]),
+        state=state,
         rung=row["rung"] or 0,
         hyperparameters=from_json(row["hyperparameters"]),
         architecture_key=row["architecture"],
         functional_key=row["functional_key"] or row["architecture"],
-        # A promoted proposal has the result of its last rung, and a longer curve.
-        epochs=max(row["epochs"] or 0, epochs[-1] if epochs else 0),
-        metrics={name: values[-1] for name, values in curve.items() if values} or final,
+        epochs=max(row["epochs"] or 0, trained),
+        metrics=metrics,
+        latest=(last if state is State.RUNNING else {}) or metrics,
     )
 
 
