@@ -142,7 +142,7 @@ class Snapshot:
 
         Results that do not meet the study's constraints are left out.
         """
-        return _ranked(self.study, self.proposals)[:count]
+        return ranked(self.study, _comparable(self.study, self.proposals))[:count]
 
     @property
     def nearest(self) -> ProposalView | None:
@@ -166,8 +166,12 @@ def read_view(connection: Connection, id_: str) -> ProposalView:
 
 def read_snapshot(connection: Connection, study: Study) -> Snapshot:
     """Read the proposals of a study in one query."""
-    rows = connection.read(lambda tx: tx.run(SNAPSHOT, name=study.name).data())
-    return _snapshot(study, map(_view, rows))
+    return connection.read(lambda tx: snapshot_within(tx, study))
+
+
+def snapshot_within(tx: ManagedTransaction, study: Study) -> Snapshot:
+    """Read the proposals of a study within a transaction."""
+    return _snapshot(study, map(_view, tx.run(SNAPSHOT, name=study.name).data()))
 
 
 class SnapshotFollower:
@@ -253,16 +257,25 @@ def _view(row: Mapping[str, Any]) -> ProposalView:
 
 
 def _incumbent(study: Study, views: tuple[ProposalView, ...]) -> ProposalView | None:
-    return min(_comparable(study, views), key=partial(_rank, sign(study.direction)), default=None)
+    return min(_comparable(study, views), key=partial(_rank, study), default=None)
 
 
-def _ranked(study: Study, views: tuple[ProposalView, ...]) -> list[ProposalView]:
-    return sorted(_comparable(study, views), key=partial(_rank, sign(study.direction)))
+def ranked(study: Study, views: Iterable[ProposalView]) -> list[ProposalView]:
+    """Return the results that are numbers, the best first.
+
+    Those that violate the constraints less come first, then whole ones, then better values in the first objective.
+    """
+    return sorted(_known(views), key=partial(_rank, study))
 
 
-def _rank(better: float, view: ProposalView) -> tuple[float, int]:
+def _known(views: Iterable[ProposalView]) -> list[ProposalView]:
+    return [view for view in views if view.value is not None and view.value == view.value]
+
+
+def _rank(study: Study, view: ProposalView) -> tuple[float, bool, float, int]:
     # Of equal values, the earlier one is first, because a later one is no improvement.
-    return -better * (view.value or 0.0), view.number
+    score = sign(study.direction) * (view.value or 0.0)
+    return violation_of(study, view), view.state is not State.COMPLETE, -score, view.number
 
 
 def _comparable(study: Study, views: tuple[ProposalView, ...]) -> list[ProposalView]:
@@ -270,11 +283,11 @@ def _comparable(study: Study, views: tuple[ProposalView, ...]) -> list[ProposalV
 
     Partial results are not comparable: they count only without whole ones.
     """
-    known = [view for view in views if view.value is not None and view.value == view.value]
-    met = [view for view in known if not violation_of(study, view)] if study.constraints else known
+    met = [view for view in _known(views) if not violation_of(study, view)]
     return [view for view in met if view.state is State.COMPLETE] or met
 
 
 def violation_of(study: Study, view: ProposalView) -> float:
     """Return the violation of a result (`archive.constraints`): 0 exactly where it meets all constraints."""
-    return violation(study.constraints, {study.objective: view.value, **view.metrics})
+    # Most studies have no constraints, and long histories many results.
+    return violation(study.constraints, {study.objective: view.value, **view.metrics}) if study.constraints else 0.0
