@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from archive.queries.replicates import Replicates, replicate_key
+from archive.store.ranking.replicates import Replicates, replicate_key
 
 if TYPE_CHECKING:
     from archive.agents.observations import Observation

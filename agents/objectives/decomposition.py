@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.agents.surrogates.base import Array
-from archive.queries.hypervolume import nondominated
+from archive.store.ranking.pareto_front import nondominated
 
 
 def free_boxes(points: Array, reference: Array) -> tuple[Array, Array]:

@@ -30,11 +30,10 @@ from archive.agents.recommendation import recommend
 from archive.agents.transfer.source_tasks import observation, split
 from archive.errors import ArchiveError
 from archive.known_costs import NO_COSTS, KnownCosts
-from archive.queries.hypervolume import nondominated, values_of
-from archive.queries.replicates import Replicates, averaged, key_of
 from archive.spaces import recorded
-from archive.store.records import State, sign
-from archive.store.snapshots import violation_of
+from archive.store.ranking.pareto_front import front_of, scored
+from archive.store.ranking.replicates import Replicates, averaged, key_of
+from archive.store.records import State
 
 if TYPE_CHECKING:
     from archive.agents.base import Observation
@@ -118,13 +117,9 @@ def _scored(seen: Sequence[Observation], goals: Goals, at: int) -> list[Observat
 
 def _candidates(snapshot: Snapshot) -> list[ProposalView]:
     """Return the mean results that meet the constraints, by proposal; of many, those of the first ranks."""
-    study = snapshot.study
     complete = (view for view in snapshot.proposals if view.state is State.COMPLETE)
-    means = [view for view in dict(averaged(complete)).values() if not violation_of(study, view)]
-    rows = [(view, values) for view in means if (values := values_of(view, study.objectives)) is not None]
-    signs = np.array([sign(each.direction) for each in study.objectives])
-    scores = signs * np.array([values for _, values in rows]).reshape(len(rows), len(signs))
-    return [rows[at][0] for at in first_ranks(scores)]
+    views, scores = scored(snapshot.study, dict(averaged(complete)).values())
+    return [views[at] for at in first_ranks(scores)]
 
 
 def _recommended(
@@ -138,8 +133,7 @@ def _recommended(
     keys = [key for key in networks if all(key in column for column in columns)]
     estimates = [tuple(column[key] for column in columns) for key in keys]
     scores = np.array([[one.score for one in row] for row in estimates]).reshape(len(keys), len(columns))
-    best = np.flatnonzero(nondominated(scores))
-    best = best[np.argsort(-scores[best, 0], kind="stable")]
+    best = front_of(scores)
     if not len(best):
         return None
     return RecommendedSet(tuple(views[keys[at]] for at in best), tuple(estimates[at] for at in best), noises)

@@ -1,6 +1,6 @@
 // The best network with each operation, and the mean value of networks with it.
 // Each task under each protocol is ranked separately, in the direction of its studies, or of the imported results if it
-// has no study; if studies disagree, larger is better.
+// has no study; if studies disagree, larger is better. Results of trainings that paused at a rung are left out.
 // $task = null         Name of the task; null stands for all tasks.
 // $protocol = null     Name of the training protocol; null stands for all protocols.
 // $minimise = null     Whether smaller values are better; null stands for the direction of the task's studies.
@@ -11,7 +11,7 @@ WITH t, collect(DISTINCT s.direction) AS directions
 WITH t, coalesce($minimise, CASE WHEN size(directions) > 0 THEN directions = ['minimise']
                                  ELSE coalesce(t.direction, 'maximise') = 'minimise' END) AS minimise
 MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
-WHERE NOT isNaN(e.value)
+WHERE e.partial IS NULL AND NOT isNaN(e.value)
 MATCH (a)-[:HAS_LAYER]->(l:Layer)
 WHERE NOT l.op IN ['ip', 'op']
 WITH DISTINCT t.name AS task, t.protocol AS protocol, l.op AS operation, a.key AS architecture, e.id AS evaluation,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import compress
 from types import MappingProxyType
@@ -19,21 +20,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.database.user_query import QueryResult, run_query
-from archive.queries import catalogue, contributions, pareto
+from archive.database.user_query import QueryResult
+from archive.queries import contributions, pareto
+from archive.queries.lineage import lineage
 from archive.store import result_columns
 from archive.store.properties import METRIC
-from archive.store.records import sign
 from archive.store.result_columns import StudyResults
+from archive.store.studies import studies
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
+    from archive.constraints import Constraint
     from archive.database.connection import Connection
 
 Parameters = Mapping[str, Any]
 Answer = Callable[["Connection", Parameters, float], QueryResult | None]
 Rows = Iterator[tuple[Any, ...]]
+
+_VALUED = ("value", "partial", "architecture")
+"""Columns of every query over values."""
 
 STUDIES = """
 MATCH (s:Study)-[:ON]->(t:Task)
@@ -56,7 +62,7 @@ RETURN id, e.seconds AS seconds
 def best_per_operation(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
     """Answer `best-per-operation`."""
     columns = ["task", "protocol", "operation", "networks", "evaluations", "best", "mean", "architecture"]
-    groups = _of_tasks(connection, params, ["value", "architecture", "operations"], deadline)
+    groups = _of_tasks(connection, params, [*_VALUED, "operations"], deadline)
     return None if groups is None else QueryResult(columns, [row for group in groups for row in _best(group, params)])
 
 
@@ -80,7 +86,7 @@ def _best(group: Sequence[StudyResults], params: Parameters) -> Rows:
 def motif(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
     """Answer `motif`."""
     columns = ["task", "protocol", "space", "motif", "networks", "evaluations", "mean", "std", "lowest", "highest"]
-    groups = _of_tasks(connection, params, ["value", "architecture", "space", "motifs"], deadline)
+    groups = _of_tasks(connection, params, [*_VALUED, "space", "motifs"], deadline)
     return None if groups is None else QueryResult(columns, [row for group in groups for row in _motif(group, params)])
 
 
@@ -129,14 +135,24 @@ def frontier(connection: Connection, params: Parameters, deadline: float = math.
     """Answer `frontier`."""
     names = [result_columns.NETWORK + params["cost"], METRIC + params["cost"]]
     names += [params["cost"]] if params["cost"] in ("value", "seconds", "epochs") else []
-    groups = _of_tasks(connection, params, ["value", "architecture", *names], deadline)
+    every = connection.read(studies.within)
+    limits = {study.name: study.constraints for study in every if study.task == params["task"]}
+    limited = [METRIC + each.name for constraints in limits.values() for each in constraints]
+    groups = _of_tasks(connection, params, [*_VALUED, *names, *limited], deadline)
     read = (one.columns[name] for group in groups or () for one in group for name in names)
     costs = {type(value) for column in read for value in column} - {type(None)}
     # The text handles other properties of nodes, and values that are no numbers.
     if groups is None or not costs or costs - {int, float}:
         return None
-    rows = [row for group in groups for row in _frontier(group, params, names)]
+    met = ([_met(one, limits.get(one.study, ())) for one in group] for group in groups)
+    rows = [row for group in met for row in _frontier(group, params, names)]
     return QueryResult(["protocol", "architecture", "value", "cost"], rows)
+
+
+def _met(one: StudyResults, constraints: Sequence[Constraint]) -> StudyResults:
+    """Return the results that meet constraints."""
+    feasible = result_columns.feasible(constraints, one.columns)
+    return replace(one, columns={name: list(compress(column, feasible)) for name, column in one.columns.items()})
 
 
 def _frontier(group: Sequence[StudyResults], params: Parameters, names: Sequence[str]) -> Rows:
@@ -149,21 +165,6 @@ def _frontier(group: Sequence[StudyResults], params: Parameters, names: Sequence
     for at in pareto.front(costs, scores):
         same = usable[(costs == costs[at]) & (scores == scores[at])]
         yield protocol, min(columns["architecture"][one] for one in same), float(values[usable[at]]), known[usable[at]]
-
-
-def lineage(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
-    """Answer `lineage`: only the choice of the best network uses columns."""
-    results = result_columns.read(connection, [params["study"]], ["architecture", "value"], deadline)
-    best, score = None, -math.inf
-    for one in results:
-        better = sign(one.direction)
-        for key, value in zip(one.columns["architecture"], one.columns["value"], strict=True):
-            if value is not None and (better * value > score or (best is None and not math.isnan(value))):
-                best, score = key, better * value
-    if best is None:
-        return None
-    query = f"MATCH (best:Architecture {{key: $best}})\n{catalogue.get('lineage').after('best')}"
-    return run_query(connection, query, {**params, "best": best})
 
 
 def duplicates(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
@@ -277,10 +278,10 @@ def _sign(group: Sequence[StudyResults], params: Parameters) -> float:
 
 
 def _usable(group: Sequence[StudyResults]) -> tuple[result_columns.Columns, NDArray[np.float64], tuple[str, str]]:
-    """Return the columns of the results with a number as value, these values, and task and protocol."""
+    """Return the columns of the whole results with a number as value, these values, and task and protocol."""
     columns = result_columns.joined([one.columns for one in group])
     values = np.array(columns["value"], np.float64)
-    usable = ~np.isnan(values)
+    usable = ~np.isnan(values) & np.array([partial is None for partial in columns["partial"]], bool)
     if not usable.all():
         columns = {name: list(compress(column, usable)) for name, column in columns.items()}
     return columns, values[usable], (group[0].task, group[0].protocol)

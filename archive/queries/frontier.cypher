@@ -1,6 +1,7 @@
 // Pareto frontier of value and cost, from the cheapest network to the best.
 // Each protocol has a separate frontier, in the direction of the task's studies, or of the imported results if it has no
 // study; if studies disagree, larger is better.
+// Results that do not meet the constraints of their study are left out, and those of trainings that paused at a rung.
 // $task    Name of the task.
 // $protocol = null    Name of the training protocol; null stands for all protocols.
 // $cost = "params"    Cost to minimise: a property of networks (params, flops, mass), or a metric (latency_ms).
@@ -12,6 +13,15 @@ WITH t, collect(DISTINCT s.direction) AS directions
 WITH t, coalesce($minimise, CASE WHEN size(directions) > 0 THEN directions = ['minimise']
                                  ELSE coalesce(t.direction, 'maximise') = 'minimise' END) AS minimise
 MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
+WHERE e.partial IS NULL
+OPTIONAL MATCH (e)<-[:RESULTED_IN]-(:Proposal)<-[:PROPOSED]-(s:Study)
+WITH t, minimise, e, a,
+     s.constrained IS NULL OR all(i IN range(0, size(s.constrained) - 1) WHERE
+       CASE s.operators[i] WHEN '<=' THEN e['metric_' + s.constrained[i]] <= s.bounds[i]
+                           WHEN '<' THEN e['metric_' + s.constrained[i]] < s.bounds[i]
+                           WHEN '>=' THEN e['metric_' + s.constrained[i]] >= s.bounds[i]
+                           ELSE e['metric_' + s.constrained[i]] > s.bounds[i] END) AS met
+WHERE met
 WITH t.protocol AS protocol, a.key AS architecture, e.value AS value,
      CASE WHEN minimise THEN -e.value ELSE e.value END AS score,
      coalesce(a[$cost], e['metric_' + $cost], e[$cost]) AS cost

@@ -2,9 +2,7 @@
 
 | symbol | meaning                                                                              | shape  |
 |--------|--------------------------------------------------------------------------------------|--------|
-| Y      | scores of the results: values with their sign such that larger is better. Replicates | (n, M) |
-|        | of a network are one result, of their mean values (`archive.queries.replicates`)     |        |
-| P      | Pareto set: rows of Y that no other row dominates                                    | (k, M) |
+| Y, P   | scores of the results, and their Pareto set (`archive.store.ranking.pareto_front`)   | (n, M) |
 | r      | reference point                                                                      | (M,)   |
 | H      | hypervolume: volume of the union over P of the boxes between r and a row of P        | scalar |
 
@@ -15,7 +13,6 @@ compares stages of one study. Two studies are compared with a reference point th
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -24,7 +21,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.queries.replicates import averaged
+from archive.store.ranking.pareto_front import front_of, nondominated, scored, values_of
+from archive.store.ranking.replicates import averaged, key_of
 from archive.store.records import Objective, State, sign
 from archive.store.snapshots import violation_of
 
@@ -76,11 +74,10 @@ def pareto_set(snapshot: Snapshot, reference: Sequence[float] | None = None) -> 
     complete = [view for view in snapshot.proposals if view.state is State.COMPLETE]
     means = list(averaged(complete))
     latest, counts = dict(means), Counter(key for key, _ in means)
-    met = {key: view for key, view in latest.items() if not violation_of(study, view)}
-    rows = [(key, view, values) for key, view in met.items() if (values := values_of(view, objectives)) is not None]
-    if not rows:
+    met = sum(not violation_of(study, view) for view in latest.values())
+    views, scores = scored(study, latest.values())
+    if not views:
         return None
-    scores = signs * np.array([values for _, _, values in rows])
     worst = scores.min(axis=0) if reference is None else signs * np.array(reference, np.float64)
     stages = [(key, _scores(study, view, signs)) for key, view in means]
     reached = [
@@ -88,25 +85,17 @@ def pareto_set(snapshot: Snapshot, reference: Sequence[float] | None = None) -> 
         for view, volume in zip(complete, volumes(stages, worst), strict=True)
         if volume is not None
     ]
-    chosen = np.flatnonzero(nondominated(scores))
-    chosen = chosen[np.argsort(-scores[chosen, 0], kind="stable")]
+    chosen = front_of(scores)
     return ParetoSet(
         objectives,
-        tuple(rows[at][1] for at in chosen),
-        tuple(rows[at][2] for at in chosen),
+        tuple(views[at] for at in chosen),
+        tuple(tuple((signs * scores[at]).tolist()) for at in chosen),
         tuple((signs * worst).tolist()),
         reached[-1][1],
         tuple(reached),
-        len(met) - len(rows),
-        tuple(counts[rows[at][0]] for at in chosen),
+        met - len(views),
+        tuple(counts[key_of(views[at])] for at in chosen),
     )
-
-
-def values_of(view: ProposalView, objectives: Sequence[Objective]) -> tuple[float, ...] | None:
-    """Return the values of all objectives of a proposal; None if one is unknown or not finite."""
-    values = [view.value, *(view.metrics.get(each.name) for each in objectives[1:])]
-    finite = [float(value) for value in values if value is not None and math.isfinite(value)]
-    return tuple(finite) if len(finite) == len(values) else None
 
 
 def _scores(study: Study, view: ProposalView, signs: Array) -> Array | None:
@@ -141,21 +130,6 @@ def volumes(stages: Sequence[tuple[Hashable, Array | None]], reference: Array) -
             volume = max(volume, hypervolume(rows[front], reference))
         reached.append(volume if changed else None)
     return reached
-
-
-def nondominated(scores: Array) -> NDArray[np.bool_]:
-    """Return (n,) whether each row is in the Pareto set; of equal rows, the first one only.
-
-    Args:
-        scores: (n, M) float64, larger is better; no NaN.
-    """
-    # Imported here because the command line loads this module, and listing studies needs no such computation.
-    import moocore
-
-    if not len(scores):
-        return np.zeros(0, np.bool_)
-    mask: NDArray[np.bool_] = moocore.is_nondominated(scores, maximise=True, keep_weakly=False)
-    return mask
 
 
 def hypervolume(scores: Array, reference: Array) -> float:

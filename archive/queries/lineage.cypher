@@ -1,9 +1,18 @@
 // Lineage of a study's best network: each step from the first ancestor, with the gain of its operations.
 // A step to a better network has a positive gain, also if smaller values are better.
+// The best is a result that meets the constraints of the study, of a whole training, if there is one. A whole training
+// has no gain over one that paused at a rung, nor the other way round.
 // $study    Name of the study.
 MATCH (s:Study {name: $study})-[:PROPOSED]->(:Proposal)-[:RESULTED_IN]->(e:Evaluation)-[:OF]->(best:Architecture)
 WHERE NOT isNaN(e.value)
-WITH best, e ORDER BY CASE WHEN s.direction = 'minimise' THEN -e.value ELSE e.value END DESC, e.id LIMIT 1
+WITH best, e, CASE WHEN s.direction = 'minimise' THEN -e.value ELSE e.value END AS score,
+     s.constrained IS NULL OR all(i IN range(0, size(s.constrained) - 1) WHERE
+       CASE s.operators[i] WHEN '<=' THEN e['metric_' + s.constrained[i]] <= s.bounds[i]
+                           WHEN '<' THEN e['metric_' + s.constrained[i]] < s.bounds[i]
+                           WHEN '>=' THEN e['metric_' + s.constrained[i]] >= s.bounds[i]
+                           ELSE e['metric_' + s.constrained[i]] > s.bounds[i] END) AS met
+WITH best, e, score, met
+ORDER BY CASE WHEN met THEN 0 ELSE 1 END, CASE WHEN e.partial IS NULL THEN 0 ELSE 1 END, score DESC, e.id LIMIT 1
 // best: the network that the lineage leads to.
 MATCH path = (best)<-[:MORPHED_INTO*0..40]-(first:Architecture)
 WHERE all(at IN nodes(path) WHERE EXISTS { (at)<-[:OF]-(:Proposal {study: $study}) })
@@ -17,5 +26,6 @@ MATCH (network)<-[:OF]-(p:Proposal {study: $study})
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 OPTIONAL MATCH (parent)<-[:OF]-(before:Proposal {study: $study})-[:RESULTED_IN]->(was:Evaluation)
 RETURN step, p.number AS proposal, p.agent AS agent, network.key AS architecture, operations, e.value AS value,
-       CASE WHEN s.direction = 'minimise' THEN was.value - e.value ELSE e.value - was.value END AS gain
+       CASE WHEN (e.partial IS NULL) <> (was.partial IS NULL) THEN null
+            WHEN s.direction = 'minimise' THEN was.value - e.value ELSE e.value - was.value END AS gain
 ORDER BY step, proposal

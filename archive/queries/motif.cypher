@@ -1,4 +1,5 @@
 // Effect of a motif: networks with and without a skip around two convolutions of 3 x 3.
+// Results of trainings that paused at a rung are left out.
 // $task = null         Name of the task; null stands for all tasks.
 // $protocol = null     Name of the training protocol; null stands for all protocols.
 // $operations = ["conv3", "res3", "conv3x3-bn-relu", "nor_conv_3x3"]    The two layers in a row.
@@ -6,7 +7,7 @@
 MATCH (t:Task)
 WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $protocol)
 MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
-WHERE NOT isNaN(e.value)
+WHERE e.partial IS NULL AND NOT isNaN(e.value)
 OPTIONAL MATCH (a)-[:HAS_LAYER]->(before:Layer)-[:FEEDS]->(one:Layer)-[:FEEDS]->(two:Layer)-[:FEEDS]->(after:Layer)
 WHERE one.op IN $operations AND two.op IN $operations
 OPTIONAL MATCH (before)-[past:FEEDS]->(after)

@@ -24,11 +24,12 @@ from archive.architecture import compact
 from archive.architecture.graph import Architecture
 from archive.errors import QueryError
 from archive.store.curves import quoted
-from archive.store.properties import plain
+from archive.store.properties import METRIC, plain
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
+    from archive.constraints import Constraint
     from archive.database.connection import Connection
 
 Row = dict[str, Any]
@@ -207,6 +208,12 @@ def motifs(network: Architecture) -> list[str]:
 def parts(text: str) -> list[str]:
     """Return the names in a text of the columns `operations` and `motifs`."""
     return text.split(_SEPARATOR) if text else []
+
+
+def feasible(constraints: Iterable[Constraint], columns: Columns) -> list[bool]:
+    """Return whether each result meets constraints; the columns of their metrics must be there."""
+    read_metrics = [[each.violation(value) == 0.0 for value in columns[METRIC + each.name]] for each in constraints]
+    return list(map(all, zip(*read_metrics, strict=True))) if read_metrics else [True] * len(columns["number"])
 
 
 def joined(several: Iterable[Columns]) -> Columns:

@@ -83,8 +83,9 @@ class ProposalView:
         acquisition: Acquisition value.
         mean: Score that the surrogate predicts, larger is better.
         std: Standard deviation of the prediction.
-        epochs: Epochs trained so far.
-        metrics: Metrics of the last epoch while it runs, final ones afterwards.
+        epochs: Epochs trained so far; once it is over, those of the result.
+        metrics: Metrics of the result; before the first one, those of the last epoch.
+        latest: Metrics of the last epoch while it runs, also to a later rung; otherwise equal to `metrics`.
         value: Objective, once it is known.
         seconds: Wall-clock time of the training, once it is known.
         attempts: Number of attempts that workers have lost.
@@ -107,6 +108,7 @@ class ProposalView:
     std: float | None = None
     epochs: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
+    latest: Mapping[str, float] = field(default_factory=dict)
     value: float | None = None
     seconds: float | None = None
     attempts: int = 0
@@ -140,12 +142,12 @@ class Snapshot:
 
         Results that do not meet the study's constraints are left out.
         """
-        return _ranked(self.study, self.proposals)[:count]
+        return ranked(self.study, _comparable(self.study, self.proposals))[:count]
 
     @property
     def nearest(self) -> ProposalView | None:
         """The result of the smallest violation of the constraints, the first of equal ones; None without results."""
-        known = [(violation_of(self.study, view), view) for view in self.proposals if view.state.evaluated]
+        known = [(violation_of(self.study, view), view) for view in self.proposals if view.value is not None]
         finite = [pair for pair in known if math.isfinite(pair[0])]
         return min(finite, key=lambda pair: pair[0], default=(0.0, None))[1]
 
@@ -164,8 +166,12 @@ def read_view(connection: Connection, id_: str) -> ProposalView:
 
 def read_snapshot(connection: Connection, study: Study) -> Snapshot:
     """Read the proposals of a study in one query."""
-    rows = connection.read(lambda tx: tx.run(SNAPSHOT, name=study.name).data())
-    return _snapshot(study, map(_view, rows))
+    return connection.read(lambda tx: snapshot_within(tx, study))
+
+
+def snapshot_within(tx: ManagedTransaction, study: Study) -> Snapshot:
+    """Read the proposals of a study within a transaction."""
+    return _snapshot(study, map(_view, tx.run(SNAPSHOT, name=study.name).data()))
 
 
 class SnapshotFollower:
@@ -231,32 +237,45 @@ _AS_READ = (
 
 def _view(row: Mapping[str, Any]) -> ProposalView:
     curve = with_prefix(CURVE, dict(row["curve"]))
-    epochs = curve.pop(EPOCH, [])
-    final = with_prefix(METRIC, dict(row["metrics"] or []))
+    epochs, state = curve.pop(EPOCH, []), State(row["state"])
+    last = {name: values[-1] for name, values in curve.items() if values}
+    # A promoted proposal has the result of its last rung, and a longer curve, which stays where it is given up.
+    has_result = row["value"] is not None
+    metrics = ({} if has_result else last) or with_prefix(METRIC, dict(row["metrics"] or []))
+    trained = epochs[-1] if epochs and not (has_result and state.evaluated) else 0
     return ProposalView(
         **{name: row[name] for name in _AS_READ},
-        state=State(row["state"]),
+        state=state,
         rung=row["rung"] or 0,
         hyperparameters=from_json(row["hyperparameters"]),
         architecture_key=row["architecture"],
         functional_key=row["functional_key"] or row["architecture"],
-        # A promoted proposal has the result of its last rung, and a longer curve.
-        epochs=max(row["epochs"] or 0, epochs[-1] if epochs else 0),
-        metrics={name: values[-1] for name, values in curve.items() if values} or final,
+        epochs=max(row["epochs"] or 0, trained),
+        metrics=metrics,
+        latest=(last if state is State.RUNNING else {}) or metrics,
     )
 
 
 def _incumbent(study: Study, views: tuple[ProposalView, ...]) -> ProposalView | None:
-    return min(_comparable(study, views), key=partial(_rank, sign(study.direction)), default=None)
+    return min(_comparable(study, views), key=partial(_rank, study), default=None)
 
 
-def _ranked(study: Study, views: tuple[ProposalView, ...]) -> list[ProposalView]:
-    return sorted(_comparable(study, views), key=partial(_rank, sign(study.direction)))
+def ranked(study: Study, views: Iterable[ProposalView]) -> list[ProposalView]:
+    """Return the results that are numbers, the best first.
+
+    Those that violate the constraints less come first, then whole ones, then better values in the first objective.
+    """
+    return sorted(_known(views), key=partial(_rank, study))
 
 
-def _rank(better: float, view: ProposalView) -> tuple[float, int]:
+def _known(views: Iterable[ProposalView]) -> list[ProposalView]:
+    return [view for view in views if view.value is not None and view.value == view.value]
+
+
+def _rank(study: Study, view: ProposalView) -> tuple[float, bool, float, int]:
     # Of equal values, the earlier one is first, because a later one is no improvement.
-    return -better * (view.value or 0.0), view.number
+    score = sign(study.direction) * (view.value or 0.0)
+    return violation_of(study, view), view.state is not State.COMPLETE, -score, view.number
 
 
 def _comparable(study: Study, views: tuple[ProposalView, ...]) -> list[ProposalView]:
@@ -264,11 +283,11 @@ def _comparable(study: Study, views: tuple[ProposalView, ...]) -> list[ProposalV
 
     Partial results are not comparable: they count only without whole ones.
     """
-    known = [view for view in views if view.value is not None and view.value == view.value]
-    met = [view for view in known if not violation_of(study, view)] if study.constraints else known
+    met = [view for view in _known(views) if not violation_of(study, view)]
     return [view for view in met if view.state is State.COMPLETE] or met
 
 
 def violation_of(study: Study, view: ProposalView) -> float:
     """Return the violation of a result (`archive.constraints`): 0 exactly where it meets all constraints."""
-    return violation(study.constraints, {study.objective: view.value, **view.metrics})
+    # Most studies have no constraints, and long histories many results.
+    return violation(study.constraints, {study.objective: view.value, **view.metrics}) if study.constraints else 0.0

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     "--keep-best",
     type=Count(0),
     default=5,
-    help="Keep the weights of the N best evaluations of each study.",
+    help="Keep the weights of the N best evaluations of each study; of several objectives also the whole Pareto set, "
+    "unless N is 0.",
 )
 @click.option(
     "--keep-within",
@@ -63,6 +64,9 @@ def gc(
     Weights are kept if they are among the best of a study, if a waiting or running proposal may inherit them, or if
     they are recent. Evaluations are never deleted, only their weights. Use --orphans only where no other archive keeps
     its weights in the same place.
+
+    The best are those of archive study best, by measured values: results that meet the constraints come first, then
+    those that violate them least; whole trainings come before those that paused at a rung.
 
     Records of trainers whose last heartbeat is older than --history are deleted, and with them the attempts that the
     log of a study shows; so are the logs on this machine, and the checkpoints, of trials that ended before.

@@ -100,7 +100,7 @@ class ProposalItem(JsonObject):
         seconds: Wall-clock time of the training, once it is known.
         attempts: Number of attempts that were lost.
         worker: The worker that holds it, or held it last.
-        metrics: The last epoch's metrics while it runs, the final ones afterwards.
+        metrics: Those of the result; before the first one, those of the last epoch.
         reason: Why it failed, or why it is tried again.
         started: When it was last claimed.
         finished: When it ended.

@@ -108,7 +108,7 @@ class LiveView:
         figures = (
             _number(view.acquisition),
             self._epochs(view),
-            _number(view.metrics.get(self._metric)),
+            _number(view.latest.get(self._metric)),
             _number(view.value),
             _number(view.seconds, ".1f"),
         )

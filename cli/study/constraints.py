@@ -35,7 +35,7 @@ def nearest_item(snapshot: Snapshot) -> dict[str, Any] | None:
 def unmet(snapshot: Snapshot) -> str | None:
     """Return in one line that no result meets the constraints, with the nearest one; None where one does."""
     study = snapshot.study
-    results = sum(count for state, count in snapshot.counts.items() if state.evaluated)
+    results = sum(view.value is not None for view in snapshot.proposals)
     if not study.constraints or snapshot.incumbent is not None or not results:
         return None
     return unmet_line(list(map(str, study.constraints)), results, nearest_item(snapshot))

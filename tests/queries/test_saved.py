@@ -12,6 +12,7 @@ import pytest
 from archive.database.read_only import require_read_only
 from archive.database.user_query import run_query
 from archive.errors import QueryError, UnknownNameError, UsageError
+from archive.plots.data import tradeoff as plots_of
 from archive.queries import catalogue, saved
 from archive.store.evaluations import Evaluations
 from archive.store.records import Result
@@ -171,6 +172,75 @@ def test_lineage_and_operators(archive, networks, direction, sign):
     assert {name: row["uses"] for name, row in gains.items()} == {"swap": 2, "add": 2, "drop": 1}
     assert gains["add"]["mean_gain"] == pytest.approx((0.5 - 0.125) / 2)
     assert (gains["swap"]["largest_gain"], gains["swap"]["improved"]) == (0.25, 1)
+
+
+PARTIAL = "MATCH (e:Evaluation) WHERE e.value > 0.6 SET e.partial = true"
+BOUND = "MATCH (s:Study) SET s.constrained = ['latency_ms'], s.operators = ['<='], s.bounds = [2.0]"
+SLOW = "MATCH (e:Evaluation) SET e.metric_latency_ms = CASE WHEN e.value > 0.6 THEN 3.0 ELSE 2.0 END"
+
+
+@pytest.fixture
+def predicted(archive, networks):
+    """A study of four networks in a line of descent, with predictions; every second value is above 0.6."""
+    steps = []
+    for at, value in enumerate((0.25, 0.75, 0.5, 0.875)):
+        parent = networks[at - 1] if at else None
+        suggestion = Suggestion(networks[at], mean=0.5, std=0.125, parent=parent, operations=("swap",) if at else ())
+        steps.append(("gp", suggestion, value, {}))
+    evaluate(archive, "one", *steps)
+
+
+def both(archive, name, **given):
+    """Return the rows of a saved query, which those of its text must equal."""
+    query = catalogue.get(name)
+    values = {each.name: given.get(each.name, each.default) for each in query.parameters.values()}
+    asked = archive.named(name, **given).rows
+    assert asked == connection_rows(archive, query, values)
+    return asked
+
+
+def test_partial_results_take_no_part(archive, predicted):
+    questions = {
+        "best-per-operation": {}, "motif": {}, "frontier": {"task": "digits", "cost": "mass"},
+        "calibration": {}, "operators": {},
+    }  # fmt: skip
+    archive.query(PARTIAL, write=True)
+    found = {name: both(archive, name, **given) for name, given in questions.items()}
+    archive.query("MATCH (e:Evaluation) WHERE e.partial DETACH DELETE e", write=True)
+    assert found == {name: both(archive, name, **given) for name, given in questions.items()}
+    assert found["calibration"][0][2] == 2 and found["frontier"]
+
+
+@pytest.mark.parametrize("change", [PARTIAL, SLOW])
+def test_the_lineage_is_that_of_a_whole_result_that_meets_the_constraints(archive, predicted, change):
+    archive.query(BOUND, write=True)
+    archive.query("MATCH (e:Evaluation) SET e.metric_latency_ms = 1.0", write=True)
+    assert len(both(archive, "lineage", study="one")) == 4
+    archive.query(change, write=True)
+    steps = both(archive, "lineage", study="one")
+    assert [row[1] for row in steps] == [0, 1, 2]
+    # A whole training has no gain over a part of one.
+    assert [row[6] for row in steps] == [None, *([None] * 2 if change is PARTIAL else [0.5, -0.25])]
+    archive.query("MATCH (e:Evaluation) SET e.partial = true, e.metric_latency_ms = 3.0", write=True)
+    assert [row[1] for row in both(archive, "lineage", study="one")] == [0, 1, 2, 3]
+
+
+def test_results_that_violate_the_constraints_are_not_on_the_frontier(archive, predicted, networks):
+    given = {"task": "digits", "cost": "mass"}
+    whole = both(archive, "frontier", **given)
+    archive.query(SLOW, write=True)
+    assert both(archive, "frontier", **given) == whole
+    archive.query(BOUND, write=True)
+    limited = both(archive, "frontier", **given)
+    assert limited and all(row[2] <= 0.5 for row in limited)
+    points = plots_of.value_and_cost(archive, "one", "mass")
+    assert [row[2] for row in limited] == points.value[points.front].tolist()
+    # Imported results belong to no study, and have no constraints.
+    imported = [("i/1", networks[0].key, Result(2.0))]
+    Evaluations(archive.connection, archive.architectures).add("digits", "digits/1", imported)
+    assert both(archive, "frontier", **given)[-1][2] == 2.0
+    archive.query("MATCH (e:Evaluation) REMOVE e.metric_latency_ms", write=True)
+    assert [row[2] for row in both(archive, "frontier", **given)] == [2.0]
 
 
 def test_the_lineage_of_a_network_without_parents(archive, networks):

@@ -206,14 +206,24 @@ def test_an_agent_reads_the_scores_of_whole_evaluations(archive):
     assert repr(history.observations) == repr(provenance.observations_of(whole, record, {}))
 
 
+PARTIAL = "MATCH (e:Evaluation) WHERE e.seconds % 4 = 1 SET e.partial = true"
+LIMITED = """
+MATCH (s:Study) WHERE s.name <> 'two'
+SET s.constrained = ['flips', 'accuracy'], s.operators = ['<', '<='], s.bounds = [3.0, 1.125]
+"""
+
+
 @pytest.mark.every_server
-def test_every_question_has_the_answer_of_its_text(archive, monkeypatch):
+@pytest.mark.parametrize("change", ["", PARTIAL, LIMITED])
+def test_every_question_has_the_answer_of_its_text(archive, monkeypatch, change):
     # Three studies are read in two transactions.
     monkeypatch.setattr(result_columns, "AT_ONCE", 2)
     fill(archive)
     fill(archive, "two", 23, first=15)
     # The studies of a task decide which direction is better, in columns and in the text.
     fill(archive, "three", 12, first=40, task="errors", protocol="errors/1", direction="minimise")
+    if change:
+        archive.query(change, write=True)
     for name, every in QUESTIONS.items():
         query = catalogue.get(name)
         for given in every:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from archive.constraints import parse
 from archive.errors import UsageError
-from archive.store.records import Result, Weights
+from archive.store.records import Objective, Result, Weights
 from archive.store.weights.retention import Policy
-from tests.support.stores import cells, everywhere, known, propose, study, suggest
+from tests.support.stores import Repeat, cells, everywhere, known, propose, study, suggest
 
 UNDER = "file:///weights/"
 NOTHING = Policy(keep_best=0, grace_seconds=0)
@@ -27,6 +30,13 @@ def train(archive, values, name="study", direction="maximise", first=0):
     return networks
 
 
+def complete(archive, results, *, pruned=()):
+    """Give the waiting proposals these results, each with separate weights; those at `pruned` are partial ones."""
+    for at, result in enumerate(results):
+        claim = archive.proposals.claim("w", study="study")
+        archive.proposals.complete(claim.id, claim.token, replace(result, weights=saved(at)), pruned=at in pruned)
+
+
 def reasons(archive, policy, under=UNDER):
     return [one.reason for one in archive.retention.holdings(policy, under)]
 
@@ -36,6 +46,42 @@ def test_the_best_of_each_study_stay(archive):
     train(archive, [0.1, 0.9, 0.5], "other", direction="minimise", first=4)
     assert reasons(archive, Policy(1, 0)) == ["", "best", "", "", "best", "", ""]
     assert reasons(archive, Policy(2, 0)) == ["", "best", "best", "", "best", "", "best"]
+
+
+def test_results_that_meet_the_constraints_are_the_best_then_those_near_to_it(archive):
+    propose(archive, cells(6), constraints=(parse("params<=10"),))
+    rows = [(0.9, 30.0), (0.1, 10.0), (0.8, 20.0), (0.95, None), (0.2, 5.0)]
+    complete(archive, [Result(value, {} if params is None else {"params": params}) for value, params in rows])
+    assert reasons(archive, Policy(1, 0)) == ["", "", "", "", "best"]
+    assert reasons(archive, Policy(3, 0)) == ["", "best", "best", "", "best"]
+    archive.query("MATCH (s:Study) SET s.bounds = [1.0]", write=True)
+    assert reasons(archive, Policy(1, 0)) == ["", "", "", "", "best"]
+    assert reasons(archive, Policy(2, 0)) == ["", "best", "", "", "best"]
+
+
+def test_whole_results_are_better_than_partial_ones(archive):
+    propose(archive, cells(3))
+    complete(archive, [Result(0.9), Result(0.5), Result(0.8)], pruned={0, 2})
+    assert reasons(archive, Policy(1, 0)) == ["", "best", ""]
+    assert reasons(archive, Policy(2, 0)) == ["best", "best", ""]
+
+
+def test_of_several_objectives_the_whole_pareto_set_stays(archive):
+    propose(archive, cells(9), further=(Objective("params", "minimise"),), constraints=(parse("params<=20"),))
+    rows = [*((0.1 * at, float(at)) for at in range(7)), (0.05, 6.0), (0.99, 21.0)]
+    complete(archive, [Result(value, {"params": params}) for value, params in rows])
+    assert reasons(archive, Policy(1, 0)) == ["best"] * 7 + ["", ""]
+    assert reasons(archive, NOTHING) == [""] * 9
+
+
+def test_the_pareto_set_is_that_of_means_over_replicates(archive):
+    noisy, other = cells(2)
+    propose(archive, [noisy, other], further=(Objective("params", "minimise"),))
+    archive.proposals.create("study", archive.proposals.register_agent("random", {}, "1"), [Repeat(noisy)])
+    # The first evaluation of the noisy network is worse than the other network, the mean of both is better.
+    complete(archive, [Result(value, {"params": 1.0}) for value in (0.4, 0.5, 0.8)])
+    assert archive.studies.snapshot("study").incumbent.number == 2
+    assert reasons(archive, Policy(1, 0)) == ["best", "", "best"]
 
 
 def test_young_weights_are_kept(archive):

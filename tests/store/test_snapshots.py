@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from archive.constraints import parse
 from archive.database.user_query import run_query
 from archive.errors import UnknownNameError
 from archive.exchange.dump import dump
 from archive.exchange.load import load
+from archive.queue.successive_halving import Rungs
+from archive.queue.updates import Completion
 from archive.store.records import Result, State
 from archive.store.snapshots import SnapshotFollower
 from tests.support.stores import answer, cells, evaluate, propose, study, suggest
@@ -135,3 +138,27 @@ def test_a_commit_that_is_seen_half_way_is_not_over(archive):
     # An evaluation that was deleted does not come: nobody waits for it.
     run_query(archive.connection, OLD, {"id": whole.id}, write=True)
     assert archive.studies.snapshot("study").counts[State.COMPLETE] == 1
+
+
+def test_the_result_of_a_rung_stays_the_best_while_it_is_promoted_and_after_it_is_given_up(archive):
+    rungs = Rungs((2, 6), 2)
+    limits = (parse("params<=1000000"),)
+    propose(archive, cells(2), config={"rungs": rungs.as_config()}, objective="valid_accuracy", constraints=limits)
+    for value, params in ((0.8, 10.0), (0.9, 2e6)):
+        held = claimed(archive)
+        metrics = {"valid_accuracy": value, "params": params}
+        archive.proposals.settle([Completion(held.id, held.token, Result(value, metrics, epochs=2), True, 0)])
+
+    def best():
+        snapshot = archive.studies.snapshot("study")
+        assert snapshot.nearest == snapshot.incumbent
+        view = snapshot.incumbent
+        return view.number, view.state, view.value, view.epochs, view.metrics, view.latest
+
+    result = {"valid_accuracy": 0.8, "params": 10.0}
+    assert best() == (0, State.WAITING, 0.8, 2, result, result)
+    held = claimed(archive)
+    archive.proposals.report(held.id, held.token, {"epoch": [1, 2, 3], "valid_accuracy": [0.1, 0.8, 0.85]})
+    assert best() == (0, State.RUNNING, 0.8, 3, result, {"valid_accuracy": 0.85})
+    archive.proposals.fail(held.id, held.token, "the loss is NaN")
+    assert best() == (0, State.PRUNED, 0.8, 2, result, result)

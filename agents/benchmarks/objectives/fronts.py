@@ -23,6 +23,7 @@ from archive.agents.objectives.support import capable
 from archive.agents.surrogates.base import Array
 from archive.errors import UnknownNameError, UsageError
 from archive.queries import hypervolume
+from archive.store.ranking.pareto_front import nondominated
 from archive.store.records import Objective
 
 QUERIES = (20, 40, 50, 60, 100)
@@ -85,7 +86,7 @@ class FrontComparison:
     @property
     def front(self) -> int:
         """Number of networks on the Pareto front of the table."""
-        return int(hypervolume.nondominated(self.scores).sum())
+        return int(nondominated(self.scores).sum())
 
     def row(self, contestant: Contestant, seeds: int, budget: int) -> FrontRow:
         """Search with each seed.

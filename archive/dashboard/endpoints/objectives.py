@@ -12,7 +12,8 @@ from starlette.routing import Route
 from archive.dashboard.endpoints.inputs import archive_of, named_study
 from archive.dashboard.wire import json_response
 from archive.plots.data.curves import evenly
-from archive.queries.hypervolume import ParetoSet, pareto_set, values_of
+from archive.queries.hypervolume import ParetoSet, pareto_set
+from archive.store.ranking.pareto_front import values_of
 from archive.store.records import State, sign
 from archive.store.snapshots import ProposalView, Snapshot, violation_of
 

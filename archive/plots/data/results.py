@@ -142,12 +142,5 @@ def _recorded(study: Study, columns: result_columns.Columns) -> RecordedResults:
     others = {name: [column[row] for row in order] for name, column in columns.items() if name != "number"}
     value, partial = floats(columns["value"]), np.array([bool(each) for each in columns["partial"]], np.bool_)
     recorded = (number[order], value[order], partial[order], created[order])
-    return RecordedResults(study, *recorded, others, _feasible(study, others))
-
-
-def _feasible(study: Study, columns: Mapping[str, list[Any]]) -> Booleans:
-    """Return (n,) whether results meet the constraints of their study."""
-    met = np.ones(len(columns["value"]), np.bool_)
-    for each in study.constraints:
-        met &= [each.violation(value) == 0.0 for value in columns[METRIC + each.name]]
-    return met
+    feasible = np.array(result_columns.feasible(study.constraints, columns), np.bool_)
+    return RecordedResults(study, *recorded, others, feasible[order])

@@ -124,11 +124,7 @@ class Studies:
 
     def list(self) -> builtins.list[StudySummary]:
         """Return all studies with their counts and best values, oldest first."""
-
-        def work(tx: ManagedTransaction) -> tuple[list[Study], list[dict[str, Any]]]:
-            return [study_from(row.data()) for row in tx.run(READ, name=None)], tx.run(COUNTS).data()
-
-        studies, counts = self._connection.read(work)
+        studies, counts = self._connection.read(lambda tx: (within(tx), tx.run(COUNTS).data()))
         return [_summary(study, [row for row in counts if row["name"] == study.name]) for study in studies]
 
     def set_budget(self, name: str, budget: int) -> None:
@@ -289,8 +285,13 @@ def read(connection: Connection, name: str) -> Study:
     return studies[0]
 
 
+def within(tx: ManagedTransaction, name: str | None = None) -> list[Study]:
+    """Return all studies within a transaction, oldest first, or the one of a name."""
+    return [study_from(row.data()) for row in tx.run(READ, name=name)]
+
+
 def _read(connection: Connection, name: str | None) -> list[Study]:
-    return connection.read(lambda tx: [study_from(row.data()) for row in tx.run(READ, name=name)])
+    return connection.read(lambda tx: within(tx, name))
 
 
 def _summary(study: Study, rows: Sequence[Mapping[str, Any]]) -> StudySummary:

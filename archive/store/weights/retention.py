@@ -2,7 +2,9 @@
 
 Weights are kept for any of these reasons:
 
-    best        they belong to one of the best evaluations of a study (the best `keep_best` with weights)
+    best        they belong to one of the best evaluations of a study (the best `keep_best` with weights; of several
+                objectives also the whole Pareto set), as `archive study best` ranks them: results that meet the
+                constraints first, and whole ones before partial ones
     in use      a waiting or running proposal may start from them: its architecture is theirs or a descendant
                 (`archive.store.lineage`), or it names them
     young       they were saved, or reserved for a training, less than `grace_seconds` ago
@@ -21,7 +23,10 @@ from typing import TYPE_CHECKING, Any
 from archive.database.statements import lock
 from archive.errors import UsageError
 from archive.store.lineage import ancestors
-from archive.store.records import Weights, sign
+from archive.store.ranking.best import best_results
+from archive.store.records import Weights
+from archive.store.snapshots import snapshot_within
+from archive.store.studies import studies
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -37,7 +42,6 @@ OPTIONAL MATCH (w)<-[:SAVED]-(e:Evaluation)
 OPTIONAL MATCH (e)-[:OF]->(a:Architecture)
 OPTIONAL MATCH (e)<-[:RESULTED_IN]-(:Proposal)<-[:PROPOSED]-(s:Study)
 RETURN w.uri AS uri, w.sha256 AS sha256, w.bytes AS bytes, e.id AS evaluation, s.name AS study, a.key AS architecture,
-       s.direction AS direction, e.value AS value,
        coalesce(CASE WHEN w.used > e.created THEN w.used ELSE e.created END, w.used, 0) > timestamp() - $grace AS young
 ORDER BY uri, evaluation
 """
@@ -62,7 +66,8 @@ class Policy:
     """Settings of the retention.
 
     Attributes:
-        keep_best: Number of the best evaluations of each study with protected weights.
+        keep_best: Number of the best evaluations of each study with protected weights; of several objectives, the
+            whole Pareto set is protected as well, unless it is 0.
         grace_seconds: Age, by the server's clock, up to which all weights are protected.
     """
 
@@ -125,7 +130,7 @@ def _holdings(tx: ManagedTransaction, policy: Policy, under: str) -> list[Holdin
     rows = tx.run(EVERY, grace=round(1000 * policy.grace_seconds)).data()
     own = [row["key"] for row in tx.run(UNDER_WAY)]
     used = {*own, *ancestors(tx, own)}
-    best = _best(rows, policy.keep_best)
+    best = _best(tx, rows, policy.keep_best)
     by_uri: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         if row["uri"].startswith(under):
@@ -134,28 +139,29 @@ def _holdings(tx: ManagedTransaction, policy: Policy, under: str) -> list[Holdin
         Holding(
             Weights(uri, rows[0]["sha256"], rows[0]["bytes"]),
             tuple(row["evaluation"] for row in rows if row["evaluation"] is not None),
-            _reason(uri, rows, best, used),
+            _reason(rows, best, used),
         )
         for uri, rows in by_uri.items()
     ]
 
 
-def _reason(uri: str, rows: Sequence[dict[str, Any]], best: set[str], used: set[str]) -> str:
+def _reason(rows: Sequence[dict[str, Any]], best: set[str], used: set[str]) -> str:
     if any(row["architecture"] in used for row in rows):
         return "in use"
-    if uri in best:
+    if any(row["evaluation"] in best for row in rows):
         return "best"
     return "young" if any(row["young"] for row in rows) else ""
 
 
-def _best(rows: Iterable[dict[str, Any]], count: int) -> set[str]:
-    studies: dict[str, list[dict[str, Any]]] = {}
+def _best(tx: ManagedTransaction, rows: Iterable[dict[str, Any]], count: int) -> set[str]:
+    """Return the ids of the best results of each study with weights."""
+    saved: dict[str, set[str]] = {}
     for row in rows:
-        if row["study"] is not None and row["value"] == row["value"]:
-            studies.setdefault(row["study"], []).append(row)
-    best: set[str] = set()
-    for own in studies.values():
-        better = sign(own[0]["direction"])
-        ranked = sorted(own, key=lambda row: (-better * row["value"], row["evaluation"]))
-        best.update(row["uri"] for row in ranked[:count])
-    return best
+        if row["study"] is not None:
+            saved.setdefault(row["study"], set()).add(row["evaluation"])
+    return {
+        id_
+        for study in studies.within(tx)
+        if study.name in saved
+        for id_ in best_results(snapshot_within(tx, study), saved[study.name], count)
+    }

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from archive.agents.objectives.decomposition import free_boxes
 from archive.agents.objectives.ehvi import LogEhvi
 from archive.agents.surrogates.base import Posterior
-from archive.queries.hypervolume import history, hypervolume, nondominated
+from archive.queries.hypervolume import history, hypervolume
+from archive.store.ranking.pareto_front import nondominated
 from tests.support import examples
 
 DRAWS = 4000

@@ -13,7 +13,7 @@ from archive.cli.documents.search import SearchDocument
 from archive.cli.documents.studies import BestList, StudyDocument
 from archive.cli.search.request import SearchOptions, request_of
 from archive.errors import UnknownNameError, UsageError
-from archive.queries.hypervolume import nondominated
+from archive.store.ranking.pareto_front import nondominated
 from archive.store.records import Objective
 from tests.support.commands import serving, shell
 from tests.support.json_documents import faults

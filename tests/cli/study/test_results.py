@@ -17,6 +17,8 @@ from archive import frames
 from archive.agents.base import Suggestion
 from archive.cli.search import live
 from archive.exchange import study_rows
+from archive.queue.successive_halving import Rungs
+from archive.queue.updates import Completion
 from archive.store.records import Result, Weights
 from tests.support import wait_until
 from tests.support.commands import shell
@@ -251,3 +253,19 @@ def test_a_cancelled_proposal_is_no_failure_in_the_view(archive, user):
     view = live.LiveView(archive.studies.get("study"), "random", "here", None, 0)
     row = view._row(archive.studies.snapshot("study").proposals[0])
     assert [cell.plain for cell in row][1::2] == ["cancelled", "cancelled"]
+
+
+def test_a_promoted_training_shows_its_last_epoch_beside_the_result_of_its_rung(archive):
+    rungs = Rungs((2, 6), 2)
+    propose(archive, cells(2), objective="valid_accuracy", config={"rungs": rungs.as_config()})
+    for value in (0.8, 0.5):
+        held = archive.proposals.claim("w", study="study")
+        result = Result(value, {"valid_accuracy": value}, epochs=2)
+        archive.proposals.settle([Completion(held.id, held.token, result, True, 0)])
+    held = archive.proposals.claim("w", study="study")
+    archive.proposals.report(held.id, held.token, {"epoch": [1, 2, 3], "valid_accuracy": [0.1, 0.8, 0.75]})
+    view = live.LiveView(archive.studies.get("study"), "random", "here", 6, 0)
+    snapshot = archive.studies.snapshot("study")
+    row = view._row(snapshot.proposals[0])
+    assert [cell.plain for cell in row][4:7] == ["3/6", "0.75", "0.8"]
+    assert "best: #0" in view._foot(snapshot).plain
