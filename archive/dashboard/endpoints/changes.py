@@ -16,10 +16,10 @@ from starlette.routing import Route
 
 from archive import __version__
 from archive.architecture.graph import Architecture
+from archive.dashboard import stopping
 from archive.dashboard.endpoints.inputs import archive_of, body, news_of, text_of
 from archive.dashboard.wire import json_response
 from archive.errors import UsageError
-from archive.queue import stopping
 from archive.store import notes
 from archive.store.properties import study_of
 
@@ -41,7 +41,7 @@ class RequestedNetwork:
 
 
 def stop(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
-    """End a study (`archive.queue.stopping`)."""
+    """End a study (`archive.dashboard.stopping`)."""
     study = text_of(document, "study")
     stopped = stopping.stop(archive.studies, archive.proposals, study)
     return {"study": study, "cancelled": stopped.cancelled, "budget": stopped.budget}

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
+from archive.dashboard.stopping import STOPPED, stop
 from archive.errors import UnknownNameError
-from archive.queue.stopping import STOPPED, stop
 from archive.store.records import Result, State
 from tests.support.stores import cells, propose, suggest
 
