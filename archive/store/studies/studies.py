@@ -104,7 +104,7 @@ class Studies:
         """
         creation.check(study)
         # An existing study is compared first, so that a conflict changes nothing.
-        if not _read(self._connection, study.name):
+        if not self._connection.read(lambda tx: within(tx, study.name)):
             self._connection.write(partial(creation.create, study=study))
         stored = self.get(study.name)
         creation.check_same(study, stored)
@@ -120,7 +120,7 @@ class Studies:
 
     def names(self) -> builtins.list[str]:
         """Return the names of all studies, oldest first."""
-        return [study.name for study in _read(self._connection, None)]
+        return [study.name for study in self._connection.read(lambda tx: within(tx, None))]
 
     def list(self) -> builtins.list[StudySummary]:
         """Return all studies with their counts and best values, oldest first."""
@@ -278,9 +278,9 @@ def read(connection: Connection, name: str) -> Study:
     Raises:
         UnknownNameError: There is no study of this name.
     """
-    studies = _read(connection, name)
+    studies = connection.read(lambda tx: within(tx, name))
     if not studies:
-        known = [study.name for study in _read(connection, None)]
+        known = [study.name for study in connection.read(lambda tx: within(tx, None))]
         raise UnknownNameError("study", name, known, "the archive has none yet")
     return studies[0]
 
@@ -288,10 +288,6 @@ def read(connection: Connection, name: str) -> Study:
 def within(tx: ManagedTransaction, name: str | None = None) -> list[Study]:
     """Return all studies within a transaction, oldest first, or the one of a name."""
     return [study_from(row.data()) for row in tx.run(READ, name=name)]
-
-
-def _read(connection: Connection, name: str | None) -> list[Study]:
-    return connection.read(lambda tx: within(tx, name))
 
 
 def _summary(study: Study, rows: Sequence[Mapping[str, Any]]) -> StudySummary:
