@@ -49,7 +49,7 @@ def contributed(archive: Archive, name: str) -> list[Contribution]:
     if not sources:
         return []
     by_study: dict[str, list[Evaluation]] = {one: [] for one in (name, *sources)}
-    for seen in archive.studies.evaluations([name, *sources]):
+    for seen in archive.studies.evaluations([name, *sources], curves=False):
         if is_score(seen.score):
             by_study[str(seen.study)].append(seen)
     proposals = sorted(archive.proposals.list(name), key=lambda proposal: proposal.number)

@@ -102,7 +102,7 @@ def _studied(archive: Archive, name: str) -> Measured:
 
     study = archive.studies.get(name)
     task, rules = subject_of(study, FileAccess.of(archive.connection.settings.home))
-    return task, rules, [each.architecture for each in archive.studies.evaluations([name])]
+    return task, rules, [each.architecture for each in archive.studies.evaluations(name, curves=False)]
 
 
 def _drawn(task: Task, space: str | None, count: int) -> list[Architecture]:
