@@ -3,6 +3,9 @@
 An agent that scores hundreds of candidates against one history needs thousands of pairs, most of them repeatedly.
 `Gram` returns repeated pairs from memory. It is bounded, contains only values that can be recomputed, and belongs to
 one process; agents share distances through the archive.
+
+    pairs of the largest square block   a matrix, 8 bytes a pair and component: networks that a surrogate is fitted to
+    other pairs                         a table in two generations, some 200 bytes a pair: candidates
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import Generic
+from typing import Generic, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +27,8 @@ Integers = NDArray[np.int64]
 
 # Pairs looked up in one step.
 BLOCK = 1_000_000
+# Most networks of the matrix: 34 MB a component.
+SQUARE = 2048
 
 
 class Gram(Generic[P]):
@@ -55,6 +60,7 @@ class Gram(Generic[P]):
         self._prepare = prepare or distance.prepare
         self._networks: OrderedDict[str, tuple[int, P]] = OrderedDict()
         self._pairs = _Memory(len(distance.components), max_pairs)
+        self._square = _Square(np.empty(0, np.int64), np.empty((len(distance.components), 0, 0)))
         self._next = 0
         self._lock = Lock()
 
@@ -127,17 +133,22 @@ class Gram(Generic[P]):
                 continue
             stack[:, band, top:] = self._spread(networks, i[band], i[top:])
             stack[:, top:, band] = stack[:, band, top:].transpose(0, 2, 1)
+        if rows is columns and len(self._square.numbers) <= len(networks) <= SQUARE:
+            self._square = _Square.of(i, stack)
         return Components.of_stack(stack, self.distance.unnormalised)
 
     def _spread(self, networks: dict[int, P], i: Integers, j: Integers) -> Floats:
         return spread(lambda pairs: self._remembered(networks, pairs), len(self.distance.components), i, j)
 
     def _remembered(self, networks: dict[int, P], pairs: Integers) -> Floats:
-        codes: list[int] = ((pairs[:, 0] << 32) | pairs[:, 1]).tolist()
-        values, missing = self._pairs.recall(codes)
-        if len(missing):
-            values[:, missing] = self._compute(networks, pairs[missing])
-        self._pairs.keep(codes, values)
+        values, other = self._square.recall(pairs)
+        if len(other):
+            codes: list[int] = ((pairs[other, 0] << 32) | pairs[other, 1]).tolist()
+            found, missing = self._pairs.recall(codes)
+            if len(missing):
+                found[:, missing] = self._compute(networks, pairs[other[missing]])
+            self._pairs.keep(codes, found)
+            values[:, other] = found
         return values
 
     def _compute(self, networks: dict[int, P], pairs: Integers) -> Floats:
@@ -149,6 +160,29 @@ class Gram(Generic[P]):
         ordered = positions.reshape(pairs.shape)
         swapped = rank[ordered[:, 0]] > rank[ordered[:, 1]]
         return self.distance.pairs(chosen, np.where(swapped[:, None], ordered[:, ::-1], ordered))
+
+
+class _Square(NamedTuple):
+    """Distances of all pairs of some networks: their numbers, ascending, and (c, n, n) distances."""
+
+    numbers: Integers
+    stack: Floats
+
+    @classmethod
+    def of(cls, numbers: Integers, stack: Floats) -> _Square:
+        """Return the distances of a block of equal rows and columns, in which networks may be repeated."""
+        distinct, at = np.unique(numbers, return_index=True)
+        return cls(distinct, stack[:, at[:, None], at])
+
+    def recall(self, pairs: Integers) -> tuple[Floats, Integers]:
+        """Return (c, q) values of pairs of numbers, and the positions of those that are not among them."""
+        values = np.empty((len(self.stack), len(pairs)))
+        if not len(self.numbers):
+            return values, np.arange(len(pairs))
+        at = np.minimum(np.searchsorted(self.numbers, pairs), len(self.numbers) - 1)
+        inside = (self.numbers[at] == pairs).all(axis=1)
+        values[:, inside] = self.stack[:, at[inside, 0], at[inside, 1]]
+        return values, np.flatnonzero(~inside)
 
 
 class _Memory:

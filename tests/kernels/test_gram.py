@@ -72,6 +72,21 @@ def test_what_is_in_use_survives_the_bound():
     assert distance.solved == 6 + 4 * 8
 
 
+def test_pairs_of_a_growing_history_are_computed_once_however_many_candidates_there_are():
+    gram = Gram(distance := Counting(), max_pairs=2)
+    for known in range(4, 9):
+        history = NETWORKS[:known]
+        before = distance.solved
+        gram.distances(history)
+        assert distance.solved - before == (6 if known == 4 else known - 1)
+        # Parents are among the candidates.
+        gram.distances(NETWORKS[9:], history)
+        before = distance.solved
+        gram.distances(history[::-1], history)
+        gram.distances(history[:2])
+        assert distance.solved == before
+
+
 def test_symmetric_exactly():
     stack = Gram(OTMANN()).distances(NETWORKS).stack
     np.testing.assert_array_equal(stack, stack.transpose(0, 2, 1))
