@@ -26,6 +26,9 @@ from archive.kernels.covariance.arc import CodeKernel
 
 _NOISE = (1e-4, 1.0)
 
+OBSERVATIONS = 120
+"""Most observations that hyperparameters are sampled on; predictions use all."""
+
 
 class FittedConditional(ABC):
     """A model fitted to standardised scores of configurations; immutable."""
@@ -82,6 +85,9 @@ def learn(
 ) -> FittedConditionalGP:
     """Fit the model to n observations, at least one.
 
+    Hyperparameters are sampled on at most `OBSERVATIONS` of them, drawn at random: a chain takes thousands of
+    likelihoods, each of which costs n^3.
+
     Args:
         kernel: Kernel on codes.
         codes: (n, D) float64; equal rows are replicates.
@@ -91,12 +97,15 @@ def learn(
     """
     prepared = kernel.prepare(codes)
     bounds = np.vstack([kernel.bounds, np.log(_NOISE)])
-    diagonal = np.diag_indices(len(codes))
+    rows = np.arange(len(codes))
+    if len(rows) > OBSERVATIONS:
+        rows = np.sort(rng.choice(len(codes), OBSERVATIONS, replace=False))
+    some, known, diagonal = prepared[rows], values[rows], np.diag_indices(len(rows))
 
     def density(theta: Array) -> float:
-        noisy = kernel.value(theta[:-1], prepared)
+        noisy = kernel.value(theta[:-1], some)
         noisy[diagonal] += np.exp(theta[-1])
-        return log_likelihood(noisy, values)
+        return log_likelihood(noisy, known)
 
     with one_thread():
         thetas = slice_sample(density, Bounds(bounds[:, 0], bounds[:, 1]), schedule, rng)

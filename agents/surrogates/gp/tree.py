@@ -39,6 +39,9 @@ _BOUNDS = np.log([(1e-2, 1e1), (1e-2, 1e1), (2e-2, 5.0), (1e-3, 1.0)])
 _STARTS = 3
 _WALL = 1e12
 
+OBSERVATIONS = 300
+"""Most observations that hyperparameters are optimised on; predictions use all."""
+
 
 @dataclass(frozen=True)
 class Blocks:
@@ -158,13 +161,19 @@ def fit(features: TreeFeatures, vectors: Sequence[Vector], scores: Array, rng: n
         features: Features of the space.
         vectors: The decisions of each; replicates of a network are allowed.
         scores: (n,) float64, finite.
-        rng: Draws the starts of the hyperparameter optimisation.
+        rng: Draws the starts of the hyperparameter optimisation, and the observations that it uses if there are many.
     """
     scale = Scale.of(scores)
     values = scale.standardise(scores)
-    blocks = features.blocks(vectors, vectors)
+    rows = np.arange(len(vectors))
+    if len(rows) > OBSERVATIONS:
+        rows = np.sort(rng.choice(len(vectors), OBSERVATIONS, replace=False))
+    some = [vectors[at] for at in rows.tolist()]
+    blocks = features.blocks(some, some)
     with one_thread():
-        theta = _most_probable(blocks, values, rng)
+        theta = _most_probable(blocks, values[rows], rng)
+    if len(rows) < len(vectors):
+        blocks = features.blocks(vectors, vectors)
     process = GaussianProcess.condition(blocks.value(theta), values, float(np.exp(theta[3])))
     return FittedTree(features, tuple(vectors), theta, process, scale)
 

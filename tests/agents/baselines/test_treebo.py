@@ -114,3 +114,13 @@ def test_settings_are_checked():
         TreeBO(space, climbs=0)
     with pytest.raises(UsageError, match="treebo ranks candidates a step at a time, ts must"):
         TreeBO(space, acquisition="ts")
+
+
+def test_hyperparameters_of_many_observations_are_those_of_some(decisions, monkeypatch):
+    vectors, rng = drawn(decisions, 40), np.random.default_rng(0)
+    monkeypatch.setattr(tree, "OBSERVATIONS", 15)
+    sizes, objective = [], tree.objective
+    monkeypatch.setattr(tree, "objective", lambda theta, blocks, y: sizes.append(len(y)) or objective(theta, blocks, y))
+    model = tree.fit(tree.TreeFeatures(decisions), vectors, rng.standard_normal(40), rng)
+    assert set(sizes) == {15}
+    assert len(model.process.values) == 40

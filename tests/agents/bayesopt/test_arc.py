@@ -16,6 +16,7 @@ from archive.agents.bayesopt.arc import MODELS, Arc
 from archive.agents.encodings.mlp_configurations import ANY, Perceptrons
 from archive.agents.provenance import history_of
 from archive.agents.study_setup import open_study
+from archive.agents.surrogates.gp import conditional
 from archive.agents.surrogates.gp.conditional import learn, learn_separately
 from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule
 from archive.architecture.graph import Architecture, Layer
@@ -217,6 +218,19 @@ def test_belief_in_what_is_pending_keeps_the_mean():
     np.testing.assert_allclose(after.means, before.means, atol=1e-7)
     assert (after.variances <= before.variances + 1e-9).all()
     assert belief.hallucinate(pending).posterior(pending).variances.max() < belief.posterior(pending).variances.max()
+
+
+def test_hyperparameters_of_many_observations_are_sampled_on_some(monkeypatch):
+    monkeypatch.setattr(conditional, "OBSERVATIONS", 15)
+    codes, sizes = DOMAIN.sample(40, rng()), []
+    values = np.nan_to_num(codes[:, 0])
+    likelihood = conditional.log_likelihood
+    monkeypatch.setattr(conditional, "log_likelihood", lambda gram, y: sizes.append(gram.shape) or likelihood(gram, y))
+    kernel = PaddedKernel([0] * len(choices(DOMAIN)), choices(DOMAIN), 0)
+    belief = learn(kernel, codes, values, SHORT, rng(3))
+    assert set(sizes) == {(15, 15)}
+    # All are known to the model.
+    assert np.abs(belief.posterior(codes).mean - values).max() < 0.2
 
 
 def test_separate_depths_do_not_learn_from_each_other():

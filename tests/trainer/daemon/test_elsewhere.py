@@ -14,7 +14,7 @@ from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.storage import checkpoints, remote_files
 from tests.support import serve, wait_until
-from tests.trainer.daemon.test_daemon import NETS, propose
+from tests.support.daemons import NETS, propose
 
 
 def saved_epochs(shared):

@@ -14,7 +14,7 @@ from archive.trainer.trial import devices
 from archive.trainer.trial.devices import Device
 from tests.support import serve, wait_until
 from tests.support.networks.nets import net
-from tests.trainer.daemon.test_daemon import NETS, propose, recipe, run, states, trainer
+from tests.support.daemons import NETS, propose, recipe, run, states, trainer
 
 __all__ = ["run", "trainer"]
 

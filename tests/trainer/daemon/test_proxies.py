@@ -21,7 +21,7 @@ from tests.support import faulty, wait_until
 from tests.support.commands import CELLS, serving, table
 from tests.support.commands import propose as propose_cells
 from tests.support.networks.nets import net
-from tests.trainer.daemon.test_daemon import NETS, propose, states
+from tests.support.daemons import NETS, propose, states
 
 ALL = {*proxies.names(), "params", "flops"}
 
