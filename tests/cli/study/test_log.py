@@ -16,10 +16,10 @@ from archive.trainer.storage import file_names
 from archive.trainer.tasks import registry
 from tests.support import faulty, wait_until
 from tests.support.commands import shell
+from tests.support.daemons import propose
 from tests.support.networks.nets import TINY_MLP
 from tests.support.stores import cells, study
 from tests.support.stores import propose as propose_cells
-from tests.trainer.daemon.test_daemon import propose
 
 LONG = 600.0
 

@@ -13,10 +13,8 @@ from archive.trainer.daemon.options import Tally
 from archive.trainer.trial import devices
 from archive.trainer.trial.devices import Device
 from tests.support import serve, wait_until
+from tests.support.daemons import NETS, propose, recipe, states
 from tests.support.networks.nets import net
-from tests.support.daemons import NETS, propose, recipe, run, states, trainer
-
-__all__ = ["run", "trainer"]
 
 GPU = Device("cuda", "cuda:0", "H100", 80 << 30, visible="0")
 """A GPU whose driver has gone after it was found: torch of the trials looks for it in vain."""

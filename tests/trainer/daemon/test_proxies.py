@@ -20,8 +20,8 @@ from archive.trainer.tasks import registry
 from tests.support import faulty, wait_until
 from tests.support.commands import CELLS, serving, table
 from tests.support.commands import propose as propose_cells
-from tests.support.networks.nets import net
 from tests.support.daemons import NETS, propose, states
+from tests.support.networks.nets import net
 
 ALL = {*proxies.names(), "params", "flops"}
 

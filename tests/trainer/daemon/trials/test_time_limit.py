@@ -15,7 +15,7 @@ from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.storage import checkpoints
 from tests.support import serve
-from tests.trainer.daemon.test_daemon import NETS, propose, states
+from tests.support.daemons import NETS, propose, states
 
 
 @pytest.fixture
