@@ -79,7 +79,13 @@ class UnknownNameError(UsageError):
 def _near(name: str, known: Sequence[str]) -> list[str]:
     """Return up to three names that were probably meant: those that contain the text, and those with a slip in it."""
     longer = [each for each in known if len(name) > 1 and name.lower() in each.lower()]
+    if len(known) > MOST_COMPARED:
+        return longer[:3]
     return [*longer, *(each for each in difflib.get_close_matches(name, known, n=3) if each not in longer)][:3]
+
+
+MOST_COMPARED = 5000
+"""Most names that are compared letter by letter: a hundred thousand keys of architectures would take ten seconds."""
 
 
 class SettingsError(UsageError):

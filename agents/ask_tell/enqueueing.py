@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive import __version__
 from archive.errors import UsageError
+from archive.queue import lookups
 
 if TYPE_CHECKING:
     from archive.agents.ask_tell.types import EnqueuedArchitecture
@@ -59,5 +60,4 @@ def add(
     made = archive.proposals.create(study, agent, [enqueued], outcomes=known)
     if made:
         return made[0], True
-    key = enqueued.architecture.functional_key
-    return next((each for each in archive.proposals.list(study) if each.functional_key == key), None), False
+    return lookups.of_network(archive.connection, study, enqueued.architecture.functional_key), False

@@ -118,8 +118,8 @@ def real(value: Any, what: str) -> float:
     """
     try:
         return float(value)
-    except (TypeError, ValueError):
-        raise UsageError(f"{what} must be a number, got {value!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(f"{what} must be a number, got {value!r:.80}") from None
 
 
 def values_of(told: Told, objectives: Sequence[Objective], metrics: Mapping[str, float]) -> tuple[float, ...]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from archive.architecture import canonical
@@ -166,13 +166,13 @@ def _key(architecture: Architecture, begin: int, inside: Sequence[int], end: int
 def _repeats(chain: Sequence[Part]) -> list[tuple[int, int, int, int]]:
     """Return all repeats as (layers saved, -period, -first part, times): the best is the largest."""
     found = []
-    keys = [part.key for part in chain]
+    keys, before = [part.key for part in chain], [0, *accumulate(len(part.layers) for part in chain)]
     for period in range(1, len(chain) // 2 + 1):
         equal = 0
         for first in reversed(range(len(chain) - period)):
             equal = equal + 1 if keys[first] == keys[first + period] else 0
             times = equal // period + 1
             if times > 1:
-                size = sum(len(part.layers) for part in chain[first : first + period])
+                size = before[first + period] - before[first]
                 found.append(((times - 1) * size - _ENDS, -period, -first, times))
     return found

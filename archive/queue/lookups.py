@@ -26,6 +26,17 @@ RETURN properties(p) AS proposal
 ORDER BY p.number
 """
 
+# Two MATCH clauses and no label on `p`, as in `archive.queue.admission.KNOWN`.
+OF_NETWORK = """
+MATCH (a:Architecture {functional_key: $key})
+USING INDEX SEEK a:Architecture(functional_key)
+MATCH (a)<-[:OF]-(p)
+WHERE p.study = $study
+RETURN properties(p) AS proposal
+ORDER BY p.number
+LIMIT 1
+"""
+
 HELD = """
 UNWIND $rows AS row
 MATCH (p:Proposal {id: row.id})
@@ -54,6 +65,12 @@ def of_ids(connection: Connection, ids: Sequence[str]) -> list[Proposal]:
         return []
     rows = connection.read(lambda tx: tx.run(GET, ids=ids).data())
     return [proposal_from(row["proposal"]) for row in rows]
+
+
+def of_network(connection: Connection, study: str, functional_key: str) -> Proposal | None:
+    """Return the first proposal of a study for a network; None where it has none."""
+    row = connection.read(lambda tx: tx.run(OF_NETWORK, study=study, key=functional_key).single())
+    return None if row is None else proposal_from(row["proposal"])
 
 
 def held(connection: Connection, claims: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:

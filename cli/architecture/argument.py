@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ def is_key(text: str) -> bool:
     """Return whether an argument is a key of the archive or the prefix of a key."""
     from archive.architecture.texts import is_text
 
-    return not is_text(text) and not Path(text).suffix and not Path(text).is_file()
+    return not is_text(text) and not Path(text).suffix and not os.path.isfile(text)
 
 
 def architecture_of(ctx: click.Context, text: str) -> Architecture:

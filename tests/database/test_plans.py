@@ -59,6 +59,7 @@ STATEMENTS = {
     "renew leases and extend curves": updates._renewal(("curve_accuracy",)),
     "ends of claims": leases.END_CLAIMS,
     "leases that are held": lookups.HELD,
+    "the proposal of a network": lookups.OF_NETWORK,
     "results": completion.COMPLETE,
     "known networks": architectures.KNOWN,
     "operations": architectures.MORPH,

@@ -188,7 +188,7 @@ class TabularTask:
         except InvalidArchitectureError as error:
             raise TrainingError(error.reason) from None
         value = self.scale * float(values[at])
-        if value != value:
+        if not math.isfinite(value):
             raise TrainingError(f"the table {table.origin} has no {chosen.column} for {architecture.key[:8]}")
         seed = None
         if self.noise:
@@ -196,7 +196,7 @@ class TabularTask:
             value += self.noise * _standard_normal(seed)
         metrics = {self.objective: value}
         held_out = float("nan") if chosen.held_out is None else self.scale * float(table.column(chosen.held_out)[at])
-        if held_out == held_out:
+        if math.isfinite(held_out):
             metrics[f"test_{self.metric}"] = held_out
         metrics |= _costs(table, at, chosen.column)
         about: dict[str, Any] = {"table": table.origin, "sha256": table.sha256, "rows": int(table.rows[at])}
@@ -228,7 +228,8 @@ def _costs(table: Table, at: int, column: str) -> dict[str, float]:
     """Return the network's costs in the table, without the column of the value itself."""
     costs = {}
     for name in table.columns:
-        if name != column and (cost := COST.fullmatch(name)) and (value := float(table.column(name)[at])) == value:
+        value, cost = float(table.column(name)[at]), COST.fullmatch(name)
+        if name != column and cost and math.isfinite(value):
             costs[cost["counted"] or name] = float(round(1e6 * value)) if cost["millions"] else value
     return costs
 

@@ -87,6 +87,15 @@ def test_networks_of_ones_own_count_too(archive, study):
     assert fresh.architecture.functional_key not in (own.functional_key, asked_for.functional_key)
 
 
+def test_a_known_network_is_found_without_the_other_proposals(archive, study, monkeypatch):
+    own, other = cells(2)
+    study.tell(own, 0.75)
+    study.tell(other, 0.5)
+    monkeypatch.setattr(archive.proposals, "list", lambda *_: pytest.fail("reads all proposals"))
+    assert study.tell(other, 0.5)
+    assert not study.tell(own, 0.5)
+
+
 def test_a_told_result_needs_no_budget(archive):
     small = agents.study(archive, "small", "nasbench201", budget=1)
     first, second = cells(2)
@@ -162,6 +171,8 @@ def test_a_value_that_is_not_finite_fails_the_proposal(archive, study):
     study.fail(second, "out of paper")
     with pytest.raises(UsageError, match="value must be a number, got 'high'"):
         study.tell(third, "high")
+    with pytest.raises(UsageError, match="value must be a number, got 1000"):
+        study.tell(third, 10**400)
     with pytest.raises(UsageError, match="value must be a finite number, got inf"):
         study.tell(third.architecture, math.inf)
     assert states(archive) == [State.FAILED, State.FAILED, State.RUNNING]

@@ -93,6 +93,7 @@ def test_a_file_that_describes_no_network_is_named(tmp_path):
         ((FIRST, SECOND, "--kernel", "otmann", "--set", "nu"), "NAME=VALUE"),
         ((FIRST, "nothing.json"), "nothing.json"),
         (("|a|", SECOND), "NAS-Bench-201"),
+        ((FIRST, "[(1,2)," * 100), "unknown architecture"),
     ],
 )
 def test_mistakes(arguments, message):

@@ -112,6 +112,16 @@ def test_results_have_the_costs_of_networks(official, tmp_path):
     assert registry.get(f"table:{path}#-params").answer(CELLS[0]).metrics == {"params": 7.0}
 
 
+def test_what_is_not_finite_is_no_result_and_no_cost(tmp_path):
+    path = tmp_path / "infinite.csv"
+    rows = [f"{codec.to_nasbench201(CELLS[0])},0.5,inf", f"{codec.to_nasbench201(CELLS[1])},inf,1.5"]
+    path.write_text("\n".join(["arch_str,score,params_millions", *rows]))
+    task = registry.get(f"table:{path}#score")
+    assert task.answer(CELLS[0]).metrics == {"score": 0.5}
+    with pytest.raises(TrainingError, match="has no score for"):
+        task.answer(CELLS[1])
+
+
 def test_the_sample_of_nasbench101_is_its_own_space(official):
     task = registry.get("nb101")
     space = task.search_space("nasbench101")

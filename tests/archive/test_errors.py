@@ -1,0 +1,23 @@
+"""Messages of errors: the nearest existing names."""
+
+from __future__ import annotations
+
+import difflib
+
+import pytest
+
+from archive import errors
+from archive.errors import UnknownNameError
+
+
+def test_the_nearest_names_are_offered():
+    assert "did you mean first" in str(UnknownNameError("study", "frist", ["first", "other"]))
+    assert "known: first, other" in str(UnknownNameError("study", "x", ["other", "first"]))
+
+
+def test_many_names_are_not_compared_letter_by_letter(monkeypatch):
+    monkeypatch.setattr(errors, "MOST_COMPARED", 50)
+    monkeypatch.setattr(difflib, "get_close_matches", lambda *_, **__: pytest.fail("compares all names"))
+    keys = [f"{at:032x}" for at in range(100)]
+    assert "did you mean " + keys[99] in str(UnknownNameError("architecture", keys[99][-2:], keys))
+    assert "known: " + keys[0] in str(UnknownNameError("architecture", "f" * 32, keys))
