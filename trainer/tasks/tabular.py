@@ -245,7 +245,11 @@ def parse(name: str) -> TabularTask:
     reference, column = reference_of(name) or ("", "")
     if not reference or not column.removeprefix("-"):
         raise UsageError(f"a table is named as table:PATH#COLUMN, got {name!r}")
-    path = Path(reference).expanduser().absolute()
+    try:
+        path = Path(reference).expanduser().absolute()
+    except RuntimeError as error:
+        # There is no such user with a home.
+        raise UsageError(f"cannot read {reference!r}: {error}") from None
     table = Table.load(path)
     plain, separator, deviation = column.rpartition(NOISE)
     if separator and not {column, column.removeprefix("-")} & {*table.columns}:

@@ -14,7 +14,6 @@ from archive.cli import main
         (["--matrix", "--quick", "--target", "nb201-cifar10"], "unknown target of the matrix 'nb201-cifar10'"),
         (["--matrix", "--scenario", "searched"], "got --scenario searched"),
         (["--scenario", "serched"], "unknown scenario 'serched': did you mean searched"),
-        (["--agent", "random"], "'random'"),
     ],
 )
 def test_what_cannot_be_is_one_line(tmp_path, capsys, monkeypatch, arguments, message):
