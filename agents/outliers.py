@@ -19,7 +19,6 @@ FENCE = 20.0
 """Interquartile ranges; Tukey's fence for far outliers is at 3. Scores of architectures have long lower tails: cells of
 NAS-Bench-201 without a connection are 16 of them below the lower quartile after 200 epochs, and are no accidents."""
 
-
 LARGEST = 1e150
 """Absolute value beyond which a score is none: variances in squared units would overflow."""
 

@@ -73,7 +73,8 @@ class UnknownNameError(UsageError):
             way_out = f"known: {shown}"
         else:
             way_out = hint or f"there is no {kind} yet"
-        super().__init__(f"unknown {kind} {name!r}: {way_out}")
+        shown = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
+        super().__init__(f"unknown {kind} {shown!r}: {way_out}")
 
 
 def _near(name: str, known: Sequence[str]) -> list[str]:
@@ -84,6 +85,8 @@ def _near(name: str, known: Sequence[str]) -> list[str]:
     return [*longer, *(each for each in difflib.get_close_matches(name, known, n=3) if each not in longer)][:3]
 
 
+LONGEST_NAME = 120
+"""Characters of an unknown name in a message."""
 MOST_COMPARED = 5000
 """Most names that are compared letter by letter: a hundred thousand keys of architectures would take ten seconds."""
 

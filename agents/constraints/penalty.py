@@ -37,7 +37,7 @@ def adapted(agent: Agent, history: History) -> History:
     changed = iter(penalised(scores, constraints.violations(usable))[:, 0].tolist())
     return replace(
         history,
-        # Failures keep their scores, which are not finite.
+        # Failures keep their scores, which models cannot use.
         observations=tuple(
             replace(seen, score=next(changed)) if is_score(seen.score) else seen for seen in history.observations
         ),

@@ -196,14 +196,14 @@ class LogRegret(OutcomeTransform):
 
     def learn(self, scores: Array) -> Scale:
         """See `OutcomeTransform.learn`."""
-        Scale.of(scores)
-        fence = float(fences(scores))
-        usual = np.maximum(scores, fence)
-        plain, best = Scale.of(usual), float(scores.max()) if self.best is None else self.best
+        fence, best = float(fences(scores)), float(scores.max()) if self.best is None else self.best
+        plain = Scale.of(np.maximum(scores, fence))
         # Where half of the scores equal or exceed the best, the median regret is at most 0; the spread replaces it.
         regret = best - float(np.median(scores))
         unit = regret if regret > 1e-6 * plain.spread else plain.spread
-        return Scale.of(scores, LogRegretMap(best, unit, float(scores.min()), best - fence))
+        # A best that is an outlier itself, of a study whose usual results violate a constraint, leaves none below it.
+        usual = best - fence if best > fence else math.inf
+        return Scale.of(scores, LogRegretMap(best, unit, float(scores.min()), usual))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,12 @@ def test_the_nearest_names_are_offered():
     assert "known: first, other" in str(UnknownNameError("study", "x", ["other", "first"]))
 
 
+def test_a_long_name_is_cut():
+    message = str(UnknownNameError("architecture", "[(1,2)," * 100, ["first"]))
+    assert message.startswith("unknown architecture '[(1,2),") and message.endswith("…': known: first")
+    assert len(message) < 180
+
+
 def test_many_names_are_not_compared_letter_by_letter(monkeypatch):
     monkeypatch.setattr(errors, "MOST_COMPARED", 50)
     monkeypatch.setattr(difflib, "get_close_matches", lambda *_, **__: pytest.fail("compares all names"))

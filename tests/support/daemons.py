@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from archive.store.records import Study
@@ -32,6 +34,17 @@ def propose(archive, architectures, task="diabetes", protocol=None, name="study"
 
 def states(archive, name="study"):
     return [proposal.state for proposal in archive.proposals.list(name)]
+
+
+@contextmanager
+def running(trainer: Trainer) -> Iterator[None]:
+    """Let a daemon run for the time of a block."""
+    thread = in_thread(trainer)
+    try:
+        yield
+    finally:
+        trainer.stop()
+        thread.join()
 
 
 def in_thread(trainer: Trainer) -> threading.Thread:

@@ -20,6 +20,7 @@ import numpy as np
 from archive.agents.surrogates.base import Array, Posterior
 from archive.agents.surrogates.gp.bounds import Bounds
 from archive.agents.surrogates.gp.exact import GaussianProcess, log_likelihood
+from archive.agents.surrogates.gp.likelihood import some_of
 from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule, slice_sample
 from archive.agents.surrogates.threads import one_thread
 from archive.kernels.covariance.arc import CodeKernel
@@ -97,9 +98,7 @@ def learn(
     """
     prepared = kernel.prepare(codes)
     bounds = np.vstack([kernel.bounds, np.log(_NOISE)])
-    rows = np.arange(len(codes))
-    if len(rows) > OBSERVATIONS:
-        rows = np.sort(rng.choice(len(codes), OBSERVATIONS, replace=False))
+    rows = some_of(len(codes), OBSERVATIONS, rng)
     some, known, diagonal = prepared[rows], values[rows], np.diag_indices(len(rows))
 
     def density(theta: Array) -> float:

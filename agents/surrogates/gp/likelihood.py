@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from archive.agents.surrogates.base import Array
@@ -117,9 +118,12 @@ class Likelihood:
 
     def sample(self, most: int, rng: np.random.Generator) -> Likelihood:
         """Return the likelihood of at most `most` rows, drawn at random; this one where there are no more."""
-        if self.rows <= most:
-            return self
-        return self.subset(np.sort(rng.choice(self.rows, most, replace=False)))
+        return self if self.rows <= most else self.subset(some_of(self.rows, most, rng))
+
+
+def some_of(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return at most `most` of `count` rows, drawn at random, ascending; all where there are no more."""
+    return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))
 
 
 class Inference(ABC):

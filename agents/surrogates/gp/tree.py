@@ -29,6 +29,7 @@ from scipy.optimize import minimize
 from archive.agents.encodings.decisions import ABSENT, Decision, Decisions, Vector
 from archive.agents.surrogates.base import Array, Posterior
 from archive.agents.surrogates.gp.exact import GaussianProcess, try_cholesky
+from archive.agents.surrogates.gp.likelihood import some_of
 from archive.agents.surrogates.outcome_transforms import Scale
 from archive.agents.surrogates.threads import one_thread
 
@@ -165,9 +166,7 @@ def fit(features: TreeFeatures, vectors: Sequence[Vector], scores: Array, rng: n
     """
     scale = Scale.of(scores)
     values = scale.standardise(scores)
-    rows = np.arange(len(vectors))
-    if len(rows) > OBSERVATIONS:
-        rows = np.sort(rng.choice(len(vectors), OBSERVATIONS, replace=False))
+    rows = some_of(len(vectors), OBSERVATIONS, rng)
     some = [vectors[at] for at in rows.tolist()]
     blocks = features.blocks(some, some)
     with one_thread():

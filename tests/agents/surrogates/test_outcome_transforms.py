@@ -11,7 +11,7 @@ from scipy.stats import norm
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
-from archive.agents.surrogates.outcome_transforms import Scale
+from archive.agents.surrogates.outcome_transforms import LogRegret, Scale
 from archive.errors import UnknownNameError
 from archive.kernels.covariance.base import exponential
 from tests.support import examples
@@ -100,6 +100,15 @@ def test_log_regret_beyond_the_fence_by_hand():
     usual = 5.0 - (lower - 20.0 * (upper - lower))
     short = usual * (2.0 - usual / 1005.0)
     assert scale.monotone_map(scores[:1])[0] == pytest.approx(5.0 - 2.5 * np.log1p(short / 2.5))
+    assert scale.restore(scale.monotone_map(scores)) == pytest.approx(scores)
+
+
+def test_a_best_that_is_an_outlier_itself_is_no_fence():
+    # Of a study with constraints: the only result that meets them diverged.
+    scores = np.array([-1000.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    scale = LogRegret(-1000.0).learn(scores)
+    values = scale.standardise(np.array([-3000.0, -2000.0, -1000.0, 1.0, 5.0]))
+    assert np.isfinite(values).all() and (np.diff(values) > 0.0).all()
     assert scale.restore(scale.monotone_map(scores)) == pytest.approx(scores)
 
 

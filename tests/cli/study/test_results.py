@@ -8,7 +8,6 @@ import json
 import signal
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -123,7 +122,6 @@ def test_the_same_rows_in_every_format(archive, user, exported):
     assert list(frame["attempts"]) == [row["attempts"] for row in rows]
 
 
-@pytest.mark.skipif(find_spec("pyarrow") is None, reason="parquet needs pyarrow")
 def test_parquet_comes_back(user, exported):
     import pandas
 
@@ -158,7 +156,6 @@ def test_a_column_of_mixed_types_is_json_in_parquet():
     assert study_rows.of_one_type([]) == []
 
 
-@pytest.mark.skipif(find_spec("pyarrow") is None, reason="parquet needs pyarrow")
 def test_hyperparameters_of_mixed_types_come_back_from_parquet(archive, user):
     import pandas
 

@@ -15,7 +15,7 @@ from archive.queue import workers
 from archive.store.records import State
 from archive.trainer.storage import weights_file
 from tests.support import serve, wait_until
-from tests.support.daemons import NETS, in_thread, propose, states
+from tests.support.daemons import NETS, in_thread, propose, running, states
 
 
 def test_proposals_become_evaluations(archive, run):
@@ -51,13 +51,9 @@ def test_curve_is_reported_during_training(archive, monkeypatch, trainer):
     serve.know(serve.SLOW)
     propose(archive, NETS[:1], "slow")
     daemon = trainer()
-    thread = in_thread(daemon)
-    try:
+    with running(daemon):
         curve = wait_until(lambda: archive.proposals.list("study")[0].curve, 60, "the first epochs")
         wait_until(lambda: len(archive.proposals.list("study")[0].curve["epoch"]) > len(curve["epoch"]))
-    finally:
-        daemon.stop()
-        thread.join()
     (proposal,) = archive.proposals.list("study")
     assert (proposal.state, proposal.attempts) == (State.WAITING, 0)
     assert proposal.reason is None

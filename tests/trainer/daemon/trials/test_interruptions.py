@@ -11,7 +11,7 @@ from archive.errors import StoreUnavailableError
 from archive.store.records import State
 from archive.trainer.daemon import events, paths
 from tests.support import serve, wait_until
-from tests.support.daemons import NETS, in_thread, propose, states
+from tests.support.daemons import NETS, in_thread, propose, running, states
 
 
 def test_interrupted_trial_resumes_to_the_same_result(archive, trainer, tmp_path):
@@ -60,16 +60,12 @@ def test_a_lost_lease_ends_the_trial(archive, trainer):
     serve.know(serve.SLOW)
     (proposal,) = propose(archive, NETS[:1], "slow")
     daemon = trainer()
-    thread = in_thread(daemon)
-    try:
+    with running(daemon):
         wait_until(lambda: archive.proposals.list("study")[0].curve, 60, "the first epochs")
         pid = daemon.in_flight[0].trial.pid
         claim = daemon.in_flight[0].claim
         archive.proposals.fail(proposal.id, claim.token, "taken away by the test")
         wait_until(lambda: daemon.tally.returned, 60, "the end of the trial")
-    finally:
-        daemon.stop()
-        thread.join()
     assert not psutil.pid_exists(pid)
     assert archive.proposals.get(proposal.id).reason == "taken away by the test"
 
@@ -78,8 +74,7 @@ def test_a_cancelled_proposal_stops_its_trial_and_can_be_tried_again(archive, tr
     serve.know(serve.SLOW)
     (proposal,) = propose(archive, NETS[:1], "slow")
     daemon = trainer()
-    thread = in_thread(daemon)
-    try:
+    with running(daemon):
         wait_until(lambda: archive.proposals.list("study")[0].curve, 60, "the first epochs")
         pid = daemon.in_flight[0].trial.pid
         assert archive.proposals.cancel(proposal.id)
@@ -88,9 +83,6 @@ def test_a_cancelled_proposal_stops_its_trial_and_can_be_tried_again(archive, tr
         assert archive.proposals.get(proposal.id).cancelled
         archive.proposals.retry(proposal.id)
         wait_until(lambda: daemon.in_flight and daemon.in_flight[0].trial.pid != pid, 20, "the second trial")
-    finally:
-        daemon.stop()
-        thread.join()
 
 
 def test_second_claim_of_a_running_proposal_replaces_the_first(archive, trainer):
