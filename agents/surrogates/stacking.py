@@ -124,7 +124,7 @@ class FittedStackedGP(Fitted):
         return np.concatenate([member.noises() for member in self.members])
 
     def task_correlations(self) -> Mapping[str, float]:
-        """See `Fitted.task_correlations`: the sum of weight times rho over the members that use a study."""
+        """See `Fitted.task_correlations`: the sum of weight times correlation over the members that use a study."""
         correlations: dict[str, float] = {}
         at = 0
         for member in self.members:
@@ -132,7 +132,7 @@ class FittedStackedGP(Fitted):
             at += member.sets
             if isinstance(member, FittedCoregionalisedGP):
                 for study in member.source_model.studies:
-                    correlations[study] = correlations.get(study, 0.0) + weight * member.rho
+                    correlations[study] = correlations.get(study, 0.0) + weight * member.task_correlation
         return correlations
 
     def observe(self, architectures: Sequence[Architecture], scores: Array) -> FittedStackedGP:

@@ -19,8 +19,9 @@ from typing import final
 import numpy as np
 
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
-from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP, FittedCoregionalisedGP, SourceModel
+from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP, FittedCoregionalisedGP
 from archive.agents.surrogates.gp.fitted import check_variances
+from archive.agents.surrogates.gp.source_posterior import SourceModel
 from archive.agents.surrogates.outcome_transforms import OutcomeTransform, Scale
 from archive.architecture.graph import Architecture
 
@@ -162,8 +163,8 @@ class FittedSourceResidual(Fitted):
         return replace(self, fitted=self.fitted.hallucinate(architectures), best=max(self.best, float(means.max())))
 
     def task_correlations(self) -> Mapping[str, float]:
-        """See `Fitted.task_correlations`: rho."""
-        return {study: one.rho for one in self.coupled for study in one.source_model.studies}
+        """See `Fitted.task_correlations`."""
+        return {study: one.task_correlation for one in self.coupled for study in one.source_model.studies}
 
 
 def _expected(coupled: Sequence[FittedCoregionalisedGP], architectures: Sequence[Architecture]) -> Array:

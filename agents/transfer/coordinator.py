@@ -17,7 +17,8 @@ model and of the coregionalised ones. The weight of an unrelated source decays a
 
 With the rule `evidence`, a source takes part only while there is evidence that it predicts the study's evaluations
 (`archive.agents.transfer.evidence`). The initial design is the agent's own, and ends with the first evidence. Without
-evidence, and after `MOST_EVALUATIONS` evaluations, each proposal is the one without sources.
+evidence, and after `MOST_EVALUATIONS` evaluations, each proposal is the one without sources. A source whose correlation
+with the study is negative is modelled with its scores negated.
 """
 
 from __future__ import annotations
@@ -173,7 +174,13 @@ class Transfer:
         fitted = [models for models in map(self._fitted, active) if models]
         if self.rule == "trusted":
             return fitted
-        return [models for models in fitted if self._evidence.believed(models, history.usable)]
+        verdicts = [(models, self._evidence.verdict(models, history.usable)) for models in fitted]
+        believed = [
+            self._fitted(replace(models[0].group, reversed=True)) if verdict.reversed else models
+            for models, verdict in verdicts
+            if verdict.believed
+        ]
+        return [models for models in believed if models]
 
     @cached_property
     def _models(self) -> list[MemberModel]:
@@ -186,14 +193,15 @@ class Transfer:
         ]
 
     def _fitted(self, group: SourceGroup) -> SourceModels:
-        contents = group.contents
+        key = (*group.contents, group.reversed)
         with self._lock:
-            if contents not in self._cache:
-                self._cache[contents] = tuple(learn(group, self.space, self._models))
-            self._cache.move_to_end(contents)
-            while len(self._cache) > MOST_GROUPS:
+            if key not in self._cache:
+                self._cache[key] = tuple(learn(group, self.space, self._models))
+            self._cache.move_to_end(key)
+            # A group may be there twice, also with its scores negated.
+            while len(self._cache) > 2 * MOST_GROUPS:
                 self._cache.popitem(last=False)
-            return self._cache[contents]
+            return self._cache[key]
 
 
 def with_transfer(space: Space, preset: str, method: Method) -> Method:

@@ -8,7 +8,8 @@
 | E      | log sum_k w_k p(y | k, rho != 0) - log sum_k w_k p(y | k, rho = 0)                      | nats   |
 
 Both likelihoods are marginal: over the grids of correlations and of noise levels, with their prior probabilities. A
-source is believed where E >= `LEAST_NATS`. There is no evidence before `FIRST` evaluations.
+source is believed where E >= `LEAST_NATS`. There is no evidence before `FIRST` evaluations. A source whose rho is more
+probably negative than positive is `reversed`: models of its negated scores take its place.
 
 Until it is believed, a source changes nothing, so that a search with a source that says nothing about its task is the
 search without it. Networks that a source recommends before there is evidence are mostly better than those of a design
@@ -22,10 +23,11 @@ evaluations of the source (leave-one-out: 1.4), and of -3.2 from scene classific
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from threading import Lock
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 from scipy.special import logsumexp
@@ -33,6 +35,7 @@ from scipy.special import logsumexp
 from archive.agents.base import Observation
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP
+from archive.agents.surrogates.gp.correlation_grid import LogLikelihoods
 from archive.agents.transfer.source_model import SourceGP
 from archive.errors import NumericalError
 
@@ -46,51 +49,69 @@ MOST = 64
 """Number of cached results."""
 
 
+class Verdict(NamedTuple):
+    """What evaluations tell about a source.
+
+    Attributes:
+        nats: E.
+        reversed: Whether rho is more probably negative than positive.
+    """
+
+    nats: float
+    reversed: bool
+
+    @property
+    def believed(self) -> bool:
+        """Whether the source takes part."""
+        return self.nats >= LEAST_NATS
+
+
+NONE = Verdict(0.0, False)
+
+
 @final
 class Evidence:
     """Evidence for sources, cached. Threads may share one."""
 
     def __init__(self) -> None:
         """Start with an empty cache."""
-        self._cache: OrderedDict[Hashable, float] = OrderedDict()
+        self._cache: OrderedDict[Hashable, Verdict] = OrderedDict()
         self._lock = Lock()
 
-    def believed(self, models: Sequence[SourceGP], seen: Sequence[Observation]) -> bool:
-        """Return whether the models of a source are believed.
+    def verdict(self, models: Sequence[SourceGP], seen: Sequence[Observation]) -> Verdict:
+        """Return the evidence for a source: none for equal scores, and where they have no finite likelihood.
 
         Args:
-            models: The models of one source, or of several sources of one task.
+            models: The models of one source, or of several sources of one task, of unchanged scores.
             seen: The usable evaluations of the study.
         """
-        return len(seen) >= FIRST and self.nats(models, seen) >= LEAST_NATS
-
-    def nats(self, models: Sequence[SourceGP], seen: Sequence[Observation]) -> float:
-        """Return E; 0 for equal scores, and where they have no finite likelihood."""
+        if len(seen) < FIRST:
+            return NONE
         key = (tuple((one.id, one.score, one.variance) for one in seen), tuple(models[0].group.contents))
         with self._lock:
             if key not in self._cache:
-                self._cache[key] = _log_bayes_factor(models, seen)
+                self._cache[key] = _verdict(models, seen)
             self._cache.move_to_end(key)
             while len(self._cache) > MOST:
                 self._cache.popitem(last=False)
             return self._cache[key]
 
 
-def _log_bayes_factor(models: Sequence[SourceGP], seen: Sequence[Observation]) -> float:
-    """Return E, not cached."""
+def _verdict(models: Sequence[SourceGP], seen: Sequence[Observation]) -> Verdict:
+    """Return the evidence, not cached."""
     scores: Array = np.array([one.score for one in seen], np.float64)
     if scores.max() <= scores.min():
-        return 0.0
+        return NONE
     networks = [one.architecture.functional for one in seen]
     variances: Array = np.array([one.variance for one in seen], np.float64)
     known = variances if variances.any() else None
     try:
-        # (K, 2)
+        # (K, 3)
         likelihoods = [
             CoregionalisedGP(model, "standardise").log_likelihoods(networks, scores, known) for model in models
         ]
     except NumericalError:
-        return 0.0
+        return NONE
     weights = np.array([model.weight for model in models])
-    correlated, uncorrelated = logsumexp(likelihoods, axis=0, b=weights[:, None])
-    return float(correlated - uncorrelated)
+    total = LogLikelihoods(*logsumexp(likelihoods, axis=0, b=weights[:, None]).tolist())
+    return Verdict(total.correlated - total.uncorrelated, total.reversed > total.correlated - math.log(2.0))

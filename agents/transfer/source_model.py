@@ -3,7 +3,8 @@
 | symbol | meaning                                                              | shape  |
 |--------|----------------------------------------------------------------------|--------|
 | S      | networks evaluated by the source studies                             | (u,)   |
-| f'     | their scores, transformed to log-regret and standardised             | (u,)   |
+| f'     | their scores, transformed to log-regret and standardised; of a group | (u,)   |
+|        | that is `reversed`, their scores with the signs changed              |        |
 | k, L   | covariance of f'; L L^T = k(S, S) + noise                            |        |
 | V      | L^-1 k(S, x), for every network x                                    | (u, m) |
 | m, C   | posterior: m = V^T L^-1 f', C(x, y) = k(x, y) - V(x)^T V(y)          |        |
@@ -30,8 +31,8 @@ from archive.agents.base import History, Observation, SourceStudy
 from archive.agents.bayesopt.portfolio_members import MemberModel
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.distance_cache import CachedDistances
-from archive.agents.surrogates.gp.coregionalised import SourcePosterior
 from archive.agents.surrogates.gp.fitted import FittedGP
+from archive.agents.surrogates.gp.source_posterior import SourcePosterior
 from archive.agents.surrogates.stacking import loo_log_densities, stacking_weights
 from archive.agents.transfer.cell_vocabulary import translate
 from archive.agents.transfer.source_tasks import too_little
@@ -55,9 +56,17 @@ class SourceGroup:
 
     Attributes:
         sources: The studies.
+        reversed: Whether scores are modelled with their signs changed: the transform resolves good networks best, so
+            that a task of negative correlation needs it on the other end.
     """
 
     sources: tuple[SourceStudy, ...]
+    reversed: bool = False
+
+    @property
+    def sign(self) -> int:
+        """The factor of the scores: 1 or -1."""
+        return -1 if self.reversed else 1
 
     @property
     def space(self) -> str:
@@ -74,7 +83,7 @@ class SourceGroup:
         seen = [one for source in self.sources for one in History(source.observations).usable]
         if len(seen) <= MOST:
             return seen
-        order = np.argsort([-one.score for one in seen], kind="stable")
+        order = np.argsort([-self.sign * one.score for one in seen], kind="stable")
         # A fixed seed: the same sources give the same model for every agent.
         others = np.random.default_rng(0).permutation(order[MOST // 2 :])[: MOST - MOST // 2]
         return [seen[at] for at in sorted([*order[: MOST // 2].tolist(), *others.tolist()])]
@@ -101,7 +110,7 @@ def learn(group: SourceGroup, space: Space, models: Sequence[MemberModel]) -> li
     common = group.space != space.name
     seen = group.chosen()
     networks = [_compared(one.architecture, common) for one in seen]
-    scores = np.array([one.score for one in seen], np.float64)
+    scores = group.sign * np.array([one.score for one in seen], np.float64)
     listed = members_of(space) if all(one.cheap for one in models) else None
     members = None if listed is None else [each.functional for each in listed]
     if common:
@@ -144,6 +153,11 @@ class SourceGP:
     def studies(self) -> Sequence[str]:
         """See `SourceModel.studies`."""
         return [source.study for source in self.group.sources]
+
+    @property
+    def sign(self) -> int:
+        """See `SourceModel.sign`."""
+        return self.group.sign
 
     def means(self, networks: Sequence[Architecture]) -> Array:
         """See `SourceModel.means`."""

@@ -92,7 +92,8 @@ def transfer(
     a study, in the same archive as those of bench search. The same command again continues an interrupted run.
 
     --matrix measures whether a warm start ever hurts: "worst beside cold" is the largest excess of the mean regret over
-    that of cold starts after ten queries or more, and "errors" the largest in standard errors.
+    that of cold starts after ten queries or more. "errors" is the largest in standard errors of the differences, seed
+    by seed, and "own errors" in standard errors of the mean regret.
     """
     from archive.agents.benchmarks.search.contestants import contestant
     from archive.agents.benchmarks.transfer.matrix import matrix
@@ -158,11 +159,11 @@ def _show(plan: TransferPlan, results: Sequence[Row], as_json: bool) -> None:
             *(row.target, row.scenario, row.seeds, row.to_best, row.slowest),
             *(f"{row.regret[at]:.{decimals[row.target]}f}" for at in queries),
             f"{row.excess:.{decimals[row.target]}f}",
-            None if row.errors is None else f"{row.errors:.1f}",
+            *(None if errors is None else f"{errors:.1f}" for errors in (row.errors, row.own_errors)),
             row.coupling,
         ]
         for row in results
     ]
     title = f"warm starts of {plan.contestant.name}: regret after queries, at most {plan.budget}"
-    print_table([*columns, "worst beside cold", "errors", "coupling"], table, title=title)
+    print_table([*columns, "worst beside cold", "errors", "own errors", "coupling"], table, title=title)
     print_line()

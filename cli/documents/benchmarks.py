@@ -217,7 +217,8 @@ class ScenarioItem(JsonObject):
         slowest: The largest such number.
         regret: Mean regret by number of queries.
         excess: Largest mean regret beyond that of cold starts, after ten queries or more.
-        errors: Largest such excess in standard errors; null for one seed.
+        errors: Largest such excess in standard errors of the differences, seed by seed; null for one seed.
+        own_errors: Largest such excess in standard errors of the mean regret; null for one seed.
         coupling: How far the agent took the task to follow the source.
     """
 
@@ -229,6 +230,7 @@ class ScenarioItem(JsonObject):
     regret: dict[str, float]
     excess: float
     errors: float | None
+    own_errors: float | None
     coupling: float | None
 
 

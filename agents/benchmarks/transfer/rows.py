@@ -4,9 +4,11 @@
 |--------|---------------------------------------------------------------------------------------------|
 | w, c   | regret of a warm and of the cold start of one seed after some number of queries             |
 | excess | mean over the seeds of w - c, the largest of all numbers of queries from `FROM` on          |
-| errors | the same in standard errors of that mean                                                    |
+| errors | mean of w - c in standard errors of w - c, the largest likewise                             |
+| own    | mean of w - c in standard errors of w, the largest likewise                                 |
 
-The standard error is that of the differences, pair by pair: a warm and a cold start of one seed have the same draws.
+A warm and a cold start of one seed have the same draws, so that w - c varies less than w where a source changes little:
+the largest of thirty such ratios is often above 1 where a few searches differ by chance.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ class Row(NamedTuple):
         slowest: The largest number of queries until the best network; None where a study never found it.
         regret: Mean regret after some numbers of queries, by number.
         excess: The largest amount by which the mean regret is above the cold one's, after `FROM` queries or more.
-        errors: The largest such amount in standard errors; None for a single seed.
+        errors: The largest such amount in standard errors of the differences; None for a single seed.
+        own_errors: The largest such amount in standard errors of the mean regret; None for a single seed.
         coupling: Mean of the last estimates of the correlation with the sources; None without sources.
     """
 
@@ -62,6 +65,7 @@ class Row(NamedTuple):
     regret: Mapping[int, float]
     excess: float
     errors: float | None
+    own_errors: float | None
     coupling: float | None
 
     def as_dict(self) -> dict[str, Any]:
@@ -81,18 +85,37 @@ def rows(archive: Archive, plan: TransferPlan) -> list[Row]:
     return results
 
 
-def excess_of(differences: Floats) -> tuple[float, float | None]:
-    """Return the largest mean of (n, budget) differences from `FROM` on, at least 0, by itself and in its errors."""
-    late = differences[:, FROM - 1 :]
-    if not late.size:
-        return 0.0, None
-    means, n = late.mean(axis=0), len(late)
-    if n == 1:
-        return float(means.max(initial=0.0)), None
-    errors = late.std(axis=0, ddof=1) / math.sqrt(n)
-    # Where all seeds agree, their difference is 0 but for rounding.
-    ratios = np.divide(means, errors, out=np.zeros_like(means), where=errors > 0.0)
-    return float(means.max(initial=0.0)), float(ratios.max(initial=0.0))
+class Excess(NamedTuple):
+    """How far warm starts are behind cold ones at most, see the head of this module; each at least 0.
+
+    Attributes:
+        points: The excess.
+        errors: In standard errors of the differences; None for a single seed.
+        own: In standard errors of the warm starts; None for a single seed.
+    """
+
+    points: float
+    errors: float | None
+    own: float | None
+
+    @classmethod
+    def of(cls, warm: Floats, cold: Floats) -> Excess:
+        """Return the excess of regrets, (n, budget) each, of which a row has one seed."""
+        warm, cold = warm[:, FROM - 1 :], cold[:, FROM - 1 :]
+        if not warm.size:
+            return cls(0.0, None, None)
+        means = (warm - cold).mean(axis=0)
+        points = float(means.max(initial=0.0))
+        if len(warm) == 1:
+            return cls(points, None, None)
+        return cls(points, _largest_ratio(means, warm - cold), _largest_ratio(means, warm))
+
+
+def _largest_ratio(means: Floats, values: Floats) -> float:
+    """Return the largest of (m,) means in standard errors of (n, m) values."""
+    errors = values.std(axis=0, ddof=1) / math.sqrt(len(values))
+    # Where all seeds agree, the mean of their differences is 0 but for rounding.
+    return float(np.divide(means, errors, out=np.zeros_like(means), where=errors > 0.0).max(initial=0.0))
 
 
 def _curves(archive: Archive, jobs: Sequence[StudyJob]) -> dict[int, Floats]:
@@ -115,7 +138,8 @@ def _row(
     to_best = [first_best(curve) or math.inf for curve in curves.values()]
     median, slowest = statistics.median(to_best), max(to_best)
     mean = np.mean(list(curves.values()), axis=0)
-    excess, errors = excess_of(np.array([curves[seed] - cold[seed] for seed in curves if seed in cold]))
+    seeds = [seed for seed in curves if seed in cold]
+    excess = Excess.of(np.array([curves[seed] for seed in seeds]), np.array([cold[seed] for seed in seeds]))
     return Row(
         target=target,
         scenario=scenario,
@@ -123,8 +147,9 @@ def _row(
         to_best=median if math.isfinite(median) else None,
         slowest=int(slowest) if math.isfinite(slowest) else None,
         regret={at: float(mean[at - 1]) for at in QUERIES if at <= plan.budget},
-        excess=excess,
-        errors=errors,
+        excess=excess.points,
+        errors=excess.errors,
+        own_errors=excess.own,
         coupling=_coupling(archive, jobs),
     )
 

@@ -33,80 +33,22 @@ leave s undetermined, so the prior adds `SCALE_EVALUATIONS` pseudo-evaluations w
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, final
+from typing import final
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.special import logsumexp
 
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
-from archive.agents.surrogates.gp.exact import GaussianProcess, try_cholesky
+from archive.agents.surrogates.gp.correlation_grid import LogLikelihoods, grid
+from archive.agents.surrogates.gp.exact import GaussianProcess
 from archive.agents.surrogates.gp.fitted import check_variances
 from archive.agents.surrogates.gp.replicates import Replicates
+from archive.agents.surrogates.gp.source_posterior import SourceModel
 from archive.agents.surrogates.outcome_transforms import OutcomeTransform, Scale
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
-from archive.errors import NumericalError
-
-CORRELATIONS = {-0.9: 0.04, -0.5: 0.06, 0.0: 0.15, 0.5: 0.15, 0.8: 0.2, 0.95: 0.25, 0.99: 0.15}
-"""Grid of rho with prior probabilities. Tasks of one archive are often similar."""
-
-NOISES = {1e-4: 0.3, 1e-3: 0.3, 1e-2: 0.25, 1e-1: 0.15}
-"""Grid of eta2 with prior probabilities."""
-
-OFFSET_STD = 2.0
-"""beta, prior standard deviation of the offset. Wide: a warm-started study begins with networks that are good on the
-source task, which shifts its standardised scores."""
-
-SCALE_EVALUATIONS = 1.0
-"""Pseudo-evaluations with s = 1, the prior of the output scale."""
-
-
-class SourceModel(Protocol):
-    """A model fitted to the evaluations of a source task, with which a target task is correlated."""
-
-    @property
-    def studies(self) -> Sequence[str]:
-        """Names of the source studies."""
-
-    def means(self, networks: Sequence[Architecture]) -> Array:
-        """Return m of n networks: (n,) float64."""
-
-    def posterior(self, rows: Sequence[Architecture], networks: Sequence[Architecture]) -> SourcePosterior:
-        """Return prior and posterior of n networks, and their covariances with the rows."""
-
-
-@dataclass(frozen=True)
-class SourcePosterior:
-    """Prior and posterior of the source task's scores of n networks, with covariances to r rows.
-
-    Attributes:
-        means: (n,) float64: m.
-        prior: (r, n) float64: k.
-        covariances: (r, n) float64: C.
-        variance: Prior variance of a network, the same for all.
-        variances: (n,) float64: posterior variances, the diagonal of C.
-    """
-
-    means: Array
-    prior: Array
-    covariances: Array
-    variance: float
-    variances: Array
-
-    def covariance(self, rho: float) -> Array:
-        """Return the covariance of y / s: (r, n) float64."""
-        covariance: Array = rho**2 * self.covariances + (1.0 - rho**2) * self.prior + OFFSET_STD**2
-        return covariance
-
-    def diagonal(self, rho: float) -> Array:
-        """Return the variance of y / s of each network: (n,) float64."""
-        variances: Array = rho**2 * self.variances + (1.0 - rho**2) * self.variance + OFFSET_STD**2
-        return variances
 
 
 @final
@@ -132,7 +74,7 @@ class CoregionalisedGP(Surrogate):
         """See `Surrogate.fit`. The fit is deterministic; known variances enter as if s were 1."""
         scale, replicates, rows = self._observed(architectures, scores, variances)
         source = self.source_model.posterior(rows, rows)
-        best = max(_grid(replicates, source), key=lambda point: point.log_posterior)
+        best = max(grid(replicates, source), key=lambda point: point.log_posterior)
         with one_thread(len(rows)):
             gram = source.covariance(best.rho)
             process = GaussianProcess.condition(gram, best.values, best.noise, best.variances)
@@ -140,8 +82,8 @@ class CoregionalisedGP(Surrogate):
 
     def log_likelihoods(
         self, architectures: Sequence[Architecture], scores: Array, variances: Array | None = None
-    ) -> tuple[float, float]:
-        """Return log p(y | rho != 0) and log p(y | rho = 0) under the prior of the grid, up to one constant.
+    ) -> LogLikelihoods:
+        """Return the log likelihoods of the scores given the sign of rho.
 
         Args:
             architectures: n evaluated networks.
@@ -149,16 +91,10 @@ class CoregionalisedGP(Surrogate):
             variances: (n,) float64, known variances of the scores; None for none.
 
         Raises:
-            NumericalError: One of the two has no point of finite likelihood.
+            NumericalError: No correlation, or no other value of rho, has a finite likelihood.
         """
         _, replicates, rows = self._observed(architectures, scores, variances)
-        grid = _grid(replicates, self.source_model.posterior(rows, rows))
-        none = [point.log_posterior for point in grid if point.rho == 0.0]
-        some = [point.log_posterior for point in grid if point.rho != 0.0]
-        if not none or not some:
-            raise NumericalError("the observations have no finite likelihood with or without a correlation")
-        without = CORRELATIONS[0.0]
-        return logsumexp(some) - math.log(1.0 - without), logsumexp(none) - math.log(without)
+        return LogLikelihoods.of(grid(replicates, self.source_model.posterior(rows, rows)))
 
     def _observed(
         self, architectures: Sequence[Architecture], scores: Array, variances: Array | None
@@ -169,54 +105,6 @@ class CoregionalisedGP(Surrogate):
         known = check_variances(scores, scale, variances)
         replicates = Replicates.of([one.key for one in architectures], scale.standardise(scores), known)
         return scale, replicates, tuple(architectures[at] for at in replicates.first)
-
-
-class _GridPoint(NamedTuple):
-    log_posterior: float
-    rho: float
-    noise: float
-    output_scale: float
-    values: Array
-    variances: Array
-
-
-def _grid(replicates: Replicates, source: SourcePosterior) -> list[_GridPoint]:
-    """Return the points of finite likelihood.
-
-    Raises:
-        NumericalError: There is none.
-    """
-    with one_thread(len(source.means)):
-        points = [_grid_point(replicates, source, rho, noise) for rho in CORRELATIONS for noise in NOISES]
-    finite = [point for point in points if point is not None]
-    if not finite:
-        raise NumericalError("the observations have no finite likelihood at any correlation of the tasks")
-    return finite
-
-
-def _grid_point(replicates: Replicates, source: SourcePosterior, rho: float, noise: float) -> _GridPoint | None:
-    """Return the most probable output scale at one correlation and noise; None for an indefinite covariance."""
-    observed, variances = replicates.merged(noise)
-    noisy, expected = source.covariance(rho), rho * source.means
-    noisy[np.diag_indices(len(noisy))] += variances
-    factor = try_cholesky(noisy)
-    if factor is None:
-        return None
-    r = solve_triangular(factor, observed, lower=True, check_finite=False)
-    q = solve_triangular(factor, expected, lower=True, check_finite=False)
-    # The Jacobian n log t counts every evaluation, not only every network.
-    n = len(replicates.rows)
-    square, product = float(r @ r) + replicates.scatter(noise) + SCALE_EVALUATIONS, float(r @ q)
-    t = (product + np.sqrt(product**2 + 4.0 * square * (n + SCALE_EVALUATIONS))) / (2.0 * square)
-    log_posterior = (
-        -0.5 * (t * t * square - 2.0 * t * product + float(q @ q))
-        + (n + SCALE_EVALUATIONS) * np.log(t)
-        - float(np.log(factor.diagonal()).sum())
-        + replicates.log_volume(noise)
-        + np.log(CORRELATIONS[rho])
-        + np.log(NOISES[noise])
-    )
-    return _GridPoint(float(log_posterior), rho, noise, 1.0 / t, t * observed - expected, variances)
 
 
 @final
@@ -245,6 +133,11 @@ class FittedCoregionalisedGP(Fitted):
     best_fantasy: float = -np.inf
 
     sets = 1
+
+    @property
+    def task_correlation(self) -> float:
+        """The estimated correlation of the scores of the two tasks: rho, or -rho of a model of negated scores."""
+        return self.source_model.sign * self.rho
 
     @property
     def best(self) -> float:

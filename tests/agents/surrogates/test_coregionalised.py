@@ -7,13 +7,9 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
-from archive.agents.surrogates.gp.coregionalised import (
-    CORRELATIONS,
-    NOISES,
-    OFFSET_STD,
-    SCALE_EVALUATIONS,
-    CoregionalisedGP,
-)
+from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP
+from archive.agents.surrogates.gp.correlation_grid import CORRELATIONS, NOISES, SCALE_EVALUATIONS
+from archive.agents.surrogates.gp.source_posterior import OFFSET_STD
 from tests.support.gp_points import Differences, points, smooth
 from tests.support.source_models import source_model
 
@@ -132,8 +128,12 @@ def test_the_choice_is_the_most_probable_one_of_all_evaluations(noise, counts):
 
     none = np.logaddexp.reduce([-heights[0.0, eta].fun for eta in NOISES]) - np.log(CORRELATIONS[0.0])
     some = np.logaddexp.reduce([-found.fun for (rho, _), found in heights.items() if rho != 0.0])
-    correlated, uncorrelated = CoregionalisedGP(model, "standardise").log_likelihoods(everything, scores)
-    assert correlated - uncorrelated == pytest.approx(some - np.log(1.0 - CORRELATIONS[0.0]) - none, abs=1e-4)
+    negative = np.logaddexp.reduce([-found.fun for (rho, _), found in heights.items() if rho < 0.0])
+    found = CoregionalisedGP(model, "standardise").log_likelihoods(everything, scores)
+    assert found.correlated - found.uncorrelated == pytest.approx(
+        some - np.log(1.0 - CORRELATIONS[0.0]) - none, abs=1e-4
+    )
+    assert found.reversed - found.correlated == pytest.approx(negative - some, abs=1e-4)
 
 
 def test_the_noise_that_repeats_show_is_found():

@@ -6,13 +6,14 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import sem
 
 from archive import agents
 from archive.agents.benchmarks.search import contestants, plan
 from archive.agents.benchmarks.search.run import search as run_job
 from archive.agents.benchmarks.transfer.matrix import matrix
 from archive.agents.benchmarks.transfer.plan import TransferPlan, alter
-from archive.agents.benchmarks.transfer.rows import excess_of, rows
+from archive.agents.benchmarks.transfer.rows import Excess, rows
 from archive.agents.benchmarks.transfer.scenarios import scenarios
 from archive.agents.loop import history_of, run
 from archive.agents.replay import recheck
@@ -227,7 +228,10 @@ def test_the_matrix_has_every_ordered_pair_of_tasks_with_good_and_misleading_sou
 
 def test_the_excess_of_warm_starts_is_that_of_pairs():
     late = np.array([[9.0] * 9 + [1.0, 3.0], [9.0] * 9 + [3.0, 1.0], [9.0] * 9 + [2.0, 2.0]])
-    assert excess_of(late) == (2.0, pytest.approx(2.0 * 3**0.5))
-    assert excess_of(-late) == (0.0, 0.0)
-    assert excess_of(late[:1]) == (3.0, None)
-    assert excess_of(late[:, :9]) == (0.0, None)
+    cold = np.full_like(late, 0.5) + np.array([[0.0], [9.0], [0.0]])
+    # After ten and eleven queries the warm starts have regrets of 1.5, 12.5, 2.5 and of 3.5, 10.5, 2.5.
+    paired, own = 2.0 * 3**0.5, 2.0 / sem([3.5, 10.5, 2.5])
+    assert Excess.of(cold + late, cold) == (2.0, pytest.approx(paired), pytest.approx(own))
+    assert Excess.of(cold - late, cold) == (0.0, 0.0, 0.0)
+    assert Excess.of((cold + late)[:1], cold[:1]) == (3.0, None, None)
+    assert Excess.of((cold + late)[:, :9], cold[:, :9]) == (0.0, None, None)

@@ -56,6 +56,19 @@ def test_a_decision_needs_no_order_of_sources_and_is_the_same_again(variance, sp
     assert coupling["bad"] == 0.0 and coupling["good"] == answers[2][0].coupling["good"] > 0.3
 
 
+def test_a_source_of_reversed_scores_tells_as_much_as_the_source(space):
+    known = half(space)
+    seen = tuple(Observation(one, score(one), one.key) for one in list(space.members())[1:32:3])
+    straight, reversed_scores = (
+        agents.get("portfolio", space).propose(
+            History(seen, sources=(source(known, [sign * score(one) for one in known]),)), 1, np.random.default_rng(0)
+        )
+        for sign in (1.0, -1.0)
+    )
+    assert straight[0].architecture == reversed_scores[0].architecture
+    assert straight[0].coupling["s"] == -reversed_scores[0].coupling["s"] > 0.3
+
+
 def test_an_unknown_rule_is_refused(space):
     with pytest.raises(UnknownNameError, match="evidence"):
         agents.get("portfolio", space, sources="always")
@@ -65,9 +78,9 @@ def test_beyond_the_evaluations_of_which_sources_tell_something_no_evidence_is_c
     known = half(space)
     good = source(known, [score(one) for one in known])
     seen = tuple(Observation(one, score(one), one.key) for one in list(space.members())[1:32:3])
-    asked, nats = [], Evidence.nats
+    asked, verdict = [], Evidence.verdict
     monkeypatch.setattr(
-        Evidence, "nats", lambda self, models, seen: asked.append(len(seen)) or nats(self, models, seen)
+        Evidence, "verdict", lambda self, models, seen: asked.append(len(seen)) or verdict(self, models, seen)
     )
     monkeypatch.setattr(coordinator, "MOST_EVALUATIONS", len(seen))
     transfer = coordinator.Transfer(space, rule="evidence")
