@@ -69,6 +69,14 @@ def finds_the_disk_full(trial: TrialContext) -> None:
     Path("/dev/full").write_text("x")
 
 
+def loses_its_helper(trial: TrialContext) -> None:
+    """Write to a program that has ended."""
+    trial.report(1, {"valid_mse": 1.0})
+    with subprocess.Popen(["true"], stdin=subprocess.PIPE) as helper:
+        helper.wait()
+        os.write(helper.stdin.fileno(), b"x")
+
+
 def diverges(trial: TrialContext) -> None:
     trial.report(1, {"loss": float("inf")})
 

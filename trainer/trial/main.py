@@ -57,9 +57,12 @@ def run(spec: TrialSpec, daemon: Connection) -> None:
         if os.getpid() != own:
             raise TrainingError("a process that the recipe has forked cannot report: its parent can")
         content = memoryview(frames.encode(message))
-        with sending:
-            while content:
-                content = content[os.write(daemon.fileno(), content) :]
+        try:
+            with sending:
+                while content:
+                    content = content[os.write(daemon.fileno(), content) :]
+        except ConnectionError as error:
+            raise _DaemonGone from error
 
     attempt = _Attempt(spec, send)
     threading.Thread(target=_listen, args=(daemon, attempt), daemon=True, name="listener").start()
@@ -67,8 +70,12 @@ def run(spec: TrialSpec, daemon: Connection) -> None:
         last = _terminal_message(attempt)
         isolation.leave(spec)
         send(last)
-    except BrokenPipeError:
+    except _DaemonGone:
         return
+
+
+class _DaemonGone(Exception):  # noqa: N818 - no error of the trial, and never seen outside its process
+    """Nobody reads the pipe any more. A recipe's own broken pipe is an error like any other."""
 
 
 class _Attempt:
@@ -119,7 +126,8 @@ class _Attempt:
         if self.context is None or not self.context.stepping:
             # Reading data or building the network may take long, and loses nothing when it is killed.
             # Remote storage is not asked: it may answer late.
-            self.send(TrialInterrupted(isinstance(self.checkpoint, Path) and self.checkpoint.exists(), 0))
+            with suppress(_DaemonGone):
+                self.send(TrialInterrupted(isinstance(self.checkpoint, Path) and self.checkpoint.exists(), 0))
             os._exit(0)
 
     def _report(self, metrics: Metrics, resumed: bool) -> None:
@@ -147,7 +155,7 @@ def _terminal_message(attempt: _Attempt) -> Message:
     except Cancelled as cancelled:
         log.info("interrupted saved=%s epoch=%d", cancelled.saved, cancelled.epoch)
         return TrialInterrupted(cancelled.saved, cancelled.epoch)
-    except BrokenPipeError:
+    except _DaemonGone:
         raise
     except (SystemExit, KeyboardInterrupt) as error:
         log.exception("the recipe ended the process")

@@ -67,6 +67,14 @@ def test_a_faulty_recipe_fails_with_its_reason(start, recipe, reason, retry):
     assert re.search(reason, last.reason)
 
 
+def test_a_broken_pipe_of_a_recipe_is_no_dead_daemon(start):
+    trial = start("loses_its_helper")
+    *_, last = told(trial)
+    assert isinstance(last, TrialFailed)
+    assert (last.reason, last.cause) == ("BrokenPipeError: [Errno 32] Broken pipe", Cause.ENVIRONMENT)
+    assert "Traceback" in last.log_tail and "in loses_its_helper" in trial.spec.log.read_text()
+
+
 @pytest.mark.parametrize("recipe", ["hangs", "hangs_in_native_code", "stammers", "closes_everything"])
 def test_a_recipe_that_hangs_never_blocks_the_daemon_and_can_be_killed(start, recipe):
     trial = start(recipe)
