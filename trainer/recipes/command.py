@@ -139,7 +139,9 @@ class _Conversation:
                 if not selector.select(LOOK_SECONDS):
                     if self.process.poll() is None:
                         continue
-                    return  # A process that it has left behind holds the pipe.
+                    # The command may have written its last lines since the look.
+                    if not selector.select(0):
+                        break  # A process that it has left behind holds the pipe.
                 content = os.read(descriptor, 1 << 16)
                 waiting += content
                 *lines, rest = waiting.split(b"\n")
@@ -148,9 +150,9 @@ class _Conversation:
                 if len(waiting) > MOST_BYTES:
                     raise TrainingError(f"the command wrote a line of more than {MOST_BYTES} bytes")
                 if not content:
-                    if waiting:
-                        yield bytes(waiting)
-                    return
+                    break
+        if waiting:
+            yield bytes(waiting)
 
     def _interrupt_if_told(self) -> None:
         if not self.told and self.trial.interrupted:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import subprocess
 import sys
 import textwrap
 import time
@@ -124,6 +125,28 @@ def test_a_process_that_a_command_leaves_behind_does_not_hold_the_trial():
     fit = shell("""sleep 60 & echo '{"step": 1, "metrics": {"valid_mse": 1}}'""")
     assert run(fit, trial_of()).value == 1.0
     assert time.monotonic() - began < 50
+
+
+def test_the_last_lines_of_a_command_are_read_after_its_end(monkeypatch):
+    poll = subprocess.Popen.poll
+
+    def late(process):
+        """Look after the end, as a machine that is busy does."""
+        process.wait()
+        return poll(process)
+
+    monkeypatch.setattr(subprocess.Popen, "poll", late)
+    said = """
+        echo '{"step": 1, "metrics": {"valid_mse": 1}}'; sleep 0.6
+        echo '{"result": {"metrics": {"valid_mse": 2}}}'
+        """
+    assert run(shell(said), trial_of()).value == 2.0
+    assert run(shell("sleep 60 &" + said), trial_of()).value == 2.0
+
+
+def test_the_last_line_of_a_command_may_be_without_an_end_where_a_process_holds_the_pipe():
+    fit = shell("""sleep 60 & printf '{"step": 1, "metrics": {"valid_mse": 1}}'""")
+    assert run(fit, trial_of()).value == 1.0
 
 
 def test_a_command_that_does_not_read_its_input_is_no_error():
