@@ -7,6 +7,7 @@ import ctypes
 import fcntl
 import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -154,6 +155,12 @@ def litters(trial: TrialContext) -> dict[str, float]:
     closed.joinpath("file").write_text("x")
     closed.chmod(0)
     return {"valid_mse": float(len(list(trial.scratch.iterdir())))}
+
+
+def leaves_files_on_a_slow_disk(trial: TrialContext) -> dict[str, float]:
+    Path("here.txt").write_text("x")
+    shutil.rmtree = lambda *_, **__: time.sleep(600)  # type: ignore[assignment]
+    return {"valid_mse": 1.0}
 
 
 def fills_the_disk(trial: TrialContext) -> None:

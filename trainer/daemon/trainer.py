@@ -281,7 +281,7 @@ class Trainer:
     def _remove(self, each: InFlight) -> None:
         each.trial.kill()
         if each.scratch is not None:
-            each.scratch.delete()
+            each.scratch.delete_in_background()
         self.in_flight = tuple(other for other in self.in_flight if other is not each)
         self._busy_at = time.monotonic()
 

@@ -22,6 +22,7 @@ from archive.errors import TrainingError
 from archive.queue.causes import Cause
 from archive.trainer.daemon.in_flight import TrialHandle
 from archive.trainer.daemon.limits.scratch import ScratchFolder
+from archive.trainer.dispatch.idle_actors import IdleActors, discard
 from archive.trainer.dispatch.node import TrialNews, TrialNode
 from archive.trainer.dispatch.ray_connection import NAMESPACE, connected
 from archive.trainer.trial import failures
@@ -30,8 +31,6 @@ from archive.trainer.trial.spec import TrialSpec
 
 log = logging.getLogger("archive.trainer")
 
-IDLE_SECONDS = 30.0
-"""Time after which an actor without a trial is ended, so that the cluster can shrink."""
 LOST_SECONDS = 30.0
 """Time for which an actor may be unreachable before its trial counts as lost."""
 ANSWER_SECONDS = 10.0
@@ -68,7 +67,7 @@ class RayExecutor:
     ) -> None:
         self.address, self._device, self._threads, self._scratch = address, device, threads, scratch
         self._request = {**request, "max_restarts": 0}
-        self._idle: list[tuple[float, Any]] = []
+        self._idle = IdleActors()
         self._trials: dict[int, RayTrial] = {}
         self._numbers = itertools.count()
         self._looked_at = 0.0
@@ -99,8 +98,8 @@ class RayExecutor:
         """
         import ray
 
-        if self._idle and not new:
-            return self._idle.pop()[1]
+        if not new and (idle := self._idle.take()) is not None:
+            return idle
         try:
             return ray.remote(TrialNode).options(namespace=NAMESPACE, **self._request).remote(self._scratch)
         except (ValueError, TypeError) as error:
@@ -108,16 +107,13 @@ class RayExecutor:
 
     def tidy(self) -> None:
         """End the actors that have been idle for long."""
-        now = time.monotonic()
-        while self._idle and now - self._idle[0][0] > IDLE_SECONDS:
-            self.discard(self._idle.pop(0)[1])
+        self._idle.discard_old()
 
     def close(self) -> None:
-        """End all actors."""
+        """End all actors; those whose trials have ended may delete their files before."""
         for trial in list(self._trials.values()):
             trial.kill()
-        while self._idle:
-            self.discard(self._idle.pop()[1])
+        self._idle.discard_all(ANSWER_SECONDS)
 
     def collect(self) -> None:
         """Hand the answers that have arrived to their trials, at most every `LOOK_SECONDS`."""
@@ -133,21 +129,20 @@ class RayExecutor:
             for answer in answered:
                 asked[answer].take(answer)
 
-    def give_back(self, number: int, actor: Any, *, usable: bool) -> None:
-        """Take the actor of a trial that has ended, for another trial if it is usable."""
+    def give_back(self, number: int, actor: Any, deletion: Any) -> None:
+        """Take the actor of a trial that has ended, for another trial if it is usable.
+
+        Args:
+            number: Number of the trial.
+            actor: The actor.
+            deletion: Reference of its answer when the files of the trial are deleted; None if it is not usable.
+        """
         if self._trials.pop(number, None) is None:
             return
-        if usable:
-            self._idle.append((time.monotonic(), actor))
+        if deletion is None:
+            discard(actor)
         else:
-            self.discard(actor)
-
-    @staticmethod
-    def discard(actor: Any) -> None:
-        """End an actor, with a trial that it runs."""
-        import ray
-
-        ray.kill(actor, no_restart=True)
+            self._idle.add(actor, deletion)
 
 
 class RayTrial:
@@ -206,13 +201,14 @@ class RayTrial:
 
     def kill(self) -> None:
         """End it; returns when its process is gone, or its actor."""
+        deletion = None
         if self.host is not None and not self._lost:
-            killed = self._actor.kill.remote()
-            # A trial that has ended holds nothing: the next call of this actor waits in its queue.
-            if not self._over and self._answer(killed, default=False) is False:
-                self._lost = True
+            deletion = self._actor.kill.remote()
+            # A trial that has ended holds files alone: the next call of this actor waits in its queue.
+            if not self._over and self._answer(deletion, default=False) is False:
+                self._lost, deletion = True, None
         self._over, self.pending = True, None
-        self._executor.give_back(self._number, self._actor, usable=self.host is not None and not self._lost)
+        self._executor.give_back(self._number, self._actor, deletion)
 
     def take(self, answer: Any) -> None:
         """Take the answer to the last question, and ask the next one."""
@@ -259,7 +255,7 @@ class RayTrial:
     def _lose(self, error: Exception) -> None:
         if self.host is None and self._starts < MOST_STARTS:
             # It had not begun: its actor was lost while it was idle, or on its way to a node.
-            self._executor.discard(self._actor)
+            discard(self._actor)
             self._start(self._executor.actor(new=True))
             return
         self._lost = True

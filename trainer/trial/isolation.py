@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
-import shutil
 import signal
 import tempfile
 from multiprocessing.connection import Connection
@@ -48,13 +47,6 @@ def enter(spec: TrialSpec) -> None:
     triallog.show_stacks()
     _enter_scratch(spec.scratch)
     show_only(spec.visible)
-
-
-def leave(spec: TrialSpec) -> None:
-    """Delete the scratch folder, which may take long: the daemon deletes it where a trial is killed."""
-    if spec.scratch is not None:
-        os.chdir("/")
-        shutil.rmtree(spec.scratch, ignore_errors=True)
 
 
 def _end_when_told() -> None:

@@ -67,9 +67,7 @@ def run(spec: TrialSpec, daemon: Connection) -> None:
     attempt = _Attempt(spec, send)
     threading.Thread(target=_listen, args=(daemon, attempt), daemon=True, name="listener").start()
     try:
-        last = _terminal_message(attempt)
-        isolation.leave(spec)
-        send(last)
+        send(_terminal_message(attempt))
     except _DaemonGone:
         return
 

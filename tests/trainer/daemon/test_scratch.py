@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from archive.errors import TrainingError
+from archive.store.records import State
 from archive.trainer.daemon.in_flight import InFlight
 from archive.trainer.daemon.limits import scratch
 from archive.trainer.daemon.limits.scratch import ScratchFolders
 from archive.trainer.daemon.options import TrainerOptions
+from tests.support import wait_until
+from tests.support.daemons import NETS, propose, running, states
 
 
 @pytest.fixture
@@ -61,6 +65,24 @@ def test_a_folder_that_vanishes_is_empty(folders):
     filled(folder, 2, 10)
     folder.delete()
     assert used(folder) == 0
+
+
+def test_results_do_not_wait_for_the_deletion_of_files(archive, trainer, tmp_path, monkeypatch):
+    delete, may_delete = scratch._delete, threading.Event()
+
+    def late(path):
+        may_delete.wait()
+        delete(path)
+
+    monkeypatch.setattr(scratch, "_delete", late)
+    propose(archive, NETS[:2])
+    with running(trainer(scratch=tmp_path / "scratch")):
+        try:
+            wait_until(lambda: states(archive) == [State.COMPLETE] * 2, 60, "both results")
+            assert len(list(tmp_path.glob("scratch/*/*"))) == 2
+        finally:
+            may_delete.set()
+    assert not list(tmp_path.glob("scratch/*"))
 
 
 def test_a_trial_has_limits_of_time_and_space(folders):

@@ -2,7 +2,8 @@
 
     ROOT/archive-scratch-HOST-PID-…/7      one folder a trial; ROOT is the system's temporary folder unless set
 
-A trial's folder is its working directory and its temporary folder, so that files that a recipe leaves are deleted.
+A trial's folder is its working directory and its temporary folder, so that files that a recipe leaves are deleted: by
+the daemon, when it has the result, beside its loop. The trial itself deletes nothing, since its result would wait.
 Folders of trainers that were killed are deleted by the next trainer on the machine.
 """
 
@@ -15,6 +16,7 @@ import os
 import platform
 import shutil
 import tempfile
+import threading
 import time
 import zlib
 from collections.abc import Iterator
@@ -108,6 +110,13 @@ class ScratchFolder:
     def delete(self) -> None:
         """Delete the folder with all that is in it."""
         _delete(self.path)
+
+    def delete_in_background(self) -> None:
+        """Delete the folder in a thread of its own: many files take long. `ScratchFolders.close` deletes the rest."""
+        try:
+            threading.Thread(target=self.delete, daemon=True, name="scratch deletion").start()
+        except RuntimeError:  # The system starts no further thread.
+            self.delete()
 
 
 def _sizes(folder: Path) -> Iterator[int]:
