@@ -53,7 +53,9 @@ def table(head: Mapping[str, Any], columns: Mapping[str, tuple[str, ArrayLike]])
     parts: list[bytes] = []
     offset = rows = 0
     for name, (kind, values) in columns.items():
-        array = np.ascontiguousarray(values, _TYPES[kind])
+        # A number that is too large for four bytes becomes infinite.
+        with np.errstate(over="ignore"):
+            array = np.ascontiguousarray(values, _TYPES[kind])
         rows = len(array)
         described.append({"name": name, "type": kind, "offset": offset})
         parts.append(_padded(array.tobytes()))

@@ -2,75 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 import pytest
 
 from archive import report
-from archive.api import Archive
-from archive.dashboard.application import Options
-from archive.dashboard.server import DashboardServer
 from archive.store.records import Objective, Result
-from tests.support import wait_until
-from tests.support.chromium import chromium, needs_chromium
+from tests.dashboard.conftest import TOKEN
+from tests.support.chromium import needs_chromium
 from tests.support.stores import Suggestion, cells, evaluate, propose, study
 
 EVIL = "<img src=x onerror=document.title=1>"
-TOKEN = "a token of sixteen"
 
 pytestmark = [pytest.mark.lasts(20), needs_chromium]
-
-
-@pytest.fixture(scope="module")
-def server(migrated_connection):
-    """A dashboard that may write, in a thread of this process."""
-    opened = DashboardServer(Archive(migrated_connection), port=0, token=TOKEN, options=Options(write=True))
-    thread = threading.Thread(target=opened.run)
-    thread.start()
-    wait_until(lambda: opened.started, what="the start of the dashboard")
-    yield opened
-    opened.stop()
-    thread.join()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as opened:
-        yield opened
-
-
-@pytest.fixture
-def visit(browser, server, archive):
-    """Return a function that opens an address; the test fails for any request elsewhere and any error of a page."""
-    faults: list[str] = []
-    context = browser.new_context(viewport={"width": 1000, "height": 700})
-    context.set_default_timeout(15_000)
-
-    def opened(path="/", *, token=True):
-        # A feed is at most a second old, and so may be of the archive of the test before.
-        server.application.state.news.hurry("study:study")
-        page = context.new_page()
-        page.on("request", lambda request: faults.append(request.url) if _is_foreign(request.url, server) else None)
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda said: faults.append(said.text) if _is_error(said) and token else None)
-        page.goto(
-            server.address.rstrip("/") + path + (("&" if "?" in path else "?") + f"token={TOKEN}" if token else "")
-        )
-        return page
-
-    yield opened
-    context.close()
-    assert not faults
-
-
-def _is_error(said):
-    # Chromium itself reports every request while it is offline.
-    return said.type == "error" and "ERR_INTERNET_DISCONNECTED" not in said.text
-
-
-def _is_foreign(url, server):
-    return not url.startswith((server.address, "data:", "blob:"))
 
 
 def test_the_token_is_asked_for_and_leads_to_what_was_wanted(visit, archive):

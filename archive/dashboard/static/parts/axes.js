@@ -1,24 +1,30 @@
 // @ts-check
 /** Ranges and ticks of axes. */
 
+/** Least padding, as a share of the values: those that differ in their last bits only leave no room for ticks. */
+const LEAST = 1e-9;
+
 /** @param {number} low @param {number} high @param {number} [share] */
 export function padded(low, high, share = 0.05) {
-  const pad = (high - low) * share || Math.abs(low) * share || 0.5;
+  const size = Math.max(Math.abs(low), Math.abs(high));
+  const pad = (high > low ? Math.max((high - low) * share, size * LEAST) : size * share) || 0.5;
   return [low - pad, high + pad];
 }
 
-/** @param {number} low @param {number} high @param {number} most */
+/** Ticks at even steps; only `low` where a range is not finite, or so narrow that rounding loses a step. @param {number} low @param {number} high @param {number} most */
 export function linearTicks(low, high, most) {
   const rough = (high - low) / most;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((each) => each >= rough) ?? power;
-  const ticks = [];
-  for (let value = Math.ceil(low / step) * step; value <= high + step * 1e-9; value += step) ticks.push(Number(value.toPrecision(12)));
-  return ticks;
+  if (!Number.isFinite(high - low) || !(low + step > low && high - step < high)) return [low];
+  const first = Math.ceil(low / step);
+  const count = Math.min(Math.floor(high / step + 1e-9) - first, Math.ceil(most)) + 1;
+  return Array.from({ length: Math.max(0, count) }, (_, at) => Number(((first + at) * step).toPrecision(12)));
 }
 
 /** @param {number} low @param {number} high @param {number} most */
 export function logTicks(low, high, most) {
+  if (!(low > 0 && high < Infinity)) return linearTicks(low, high, most);
   const ticks = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
     for (const factor of [1, 2, 5]) {

@@ -112,9 +112,8 @@ export class Scatter {
   #extent(data) {
     let [x0, x1, y0, y1] = [Infinity, -Infinity, Infinity, -Infinity];
     for (let at = 0; at < data.x.length; at++) {
-      if (!data.shown[at]) continue;
       const [x, y] = [data.x[at], data.y[at]];
-      if (x !== x || y !== y || (data.log && x <= 0)) continue;
+      if (!isDrawn(data, at) || (data.log && x <= 0)) continue;
       if (x < x0) x0 = x;
       if (x > x1) x1 = x;
       if (y < y0) y0 = y;
@@ -200,7 +199,7 @@ export class Scatter {
     const palette = (data.palette ?? COLOURS).map(colour);
     context.globalAlpha = 0.75;
     for (let at = 0; at < data.x.length; at++) {
-      if (!data.shown[at] || data.x[at] !== data.x[at] || data.y[at] !== data.y[at]) continue;
+      if (!isDrawn(data, at)) continue;
       context.fillStyle = palette[data.kind[at] % palette.length];
       context.beginPath();
       context.arc(this.px(data.x[at]), this.py(data.y[at]), 3, 0, 7);
@@ -323,8 +322,9 @@ export class Scatter {
     }
     if (!step || !this.data) return;
     event.preventDefault();
-    const { x, y, shown } = this.data;
-    const order = Array.from({ length: x.length }, (_, at) => at).filter((at) => shown[at] && x[at] === x[at] && y[at] === y[at]);
+    const data = this.data;
+    const { x } = data;
+    const order = Array.from({ length: x.length }, (_, at) => at).filter((at) => isDrawn(data, at));
     order.sort((first, second) => x[first] - x[second]);
     const next = order[(order.indexOf(this.near) + step + order.length) % order.length];
     if (next !== undefined) this.#choose(next);
@@ -361,6 +361,9 @@ export class Scatter {
     this.tip.style.top = `${Math.max(0, y - 14)}px`;
   }
 }
+
+/** Whether a point has a place: an infinite cost has none. @param {Plotted} data @param {number} at */
+const isDrawn = (data, at) => data.shown[at] && Number.isFinite(data.x[at]) && Number.isFinite(data.y[at]);
 
 /** @param {CanvasRenderingContext2D} context @param {number} x0 @param {number} y0 @param {number} x1 @param {number} y1 */
 function line(context, x0, y0, x1, y1) {

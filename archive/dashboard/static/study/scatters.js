@@ -72,7 +72,7 @@ function summed(column) {
   const sums = new Float64Array(points.rows).fill(NaN);
   let sum = 0;
   for (const at of sorted(ended, points.column("value").map(Number.isFinite))) {
-    sum += costs[at] || 0;
+    if (Number.isFinite(costs[at])) sum += costs[at];
     sums[at] = sum;
   }
   return sums;
@@ -86,10 +86,10 @@ function showFront() {
   const log = (address.get("log") ?? "yes") === "yes";
   fill(frontTools, choice("cost", known, chosen[0], (cost) => { carry({ cost }); showFront(); }),
     el("label.choice", {}, el("input", { type: "checkbox", checked: log, onchange: () => { carry({ log: log ? "no" : null }); showFront(); } }), " logarithmic"));
-  const whole = points.comparable();
   const [x, y] = [points.column(chosen[0]), points.column("value")];
-  front.show({ x, y, kind: points.column("agent"), shown: whole, xTitle: chosen[1], yTitle: points.about.objective, log,
-    lines: [{ points: improvements(x, y, whole, sign()), kind: "--orange", step: true }] });
+  const shown = points.comparable().map((each, at) => Number(each && Number.isFinite(x[at])));
+  front.show({ x, y, kind: points.column("agent"), shown, xTitle: chosen[1], yTitle: points.about.objective, log,
+    lines: [{ points: improvements(x, y, shown, sign()), kind: "--orange", step: true }] });
 }
 
 function showPredicted() {

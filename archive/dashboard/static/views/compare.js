@@ -60,10 +60,13 @@ async function studies(names) {
   curves.show(loaded.map((each) => bestSoFar(each, by)), AXES[by], objectives.join(" / "));
 }
 
+/** A cost in a sum, which an unknown or infinite one must not end. @param {number} value */
+const cost = (value) => (Number.isFinite(value) ? value : 0);
+
 /** @param {Points} points */
 function row(points) {
   const { about } = points;
-  const sum = points.column("seconds").reduce((/** @type {number} */ total, /** @type {number} */ value) => total + (value || 0), 0);
+  const sum = points.column("seconds").reduce((/** @type {number} */ total, /** @type {number} */ value) => total + cost(value), 0);
   return { ...about, best: about.best?.value ?? null, network: about.best?.architecture ?? null, seconds: sum,
     evaluated: (about.counts.complete ?? 0) + (about.counts.pruned ?? 0), failed: about.counts.failed ?? 0 };
 }
@@ -75,7 +78,7 @@ function bestSoFar(points, by) {
   const x = new Float64Array(points.rows).fill(NaN);
   let sum = 0;
   for (const at of sorted(points.column(by === "number" ? "number" : "finished"), whole)) {
-    sum += by === "number" ? 1 : points.columns[by][at] || 0;
+    sum += by === "number" ? 1 : cost(points.columns[by][at]);
     x[at] = sum;
   }
   const steps = improvements(x, y, whole, points.about.direction === "minimise" ? -1 : 1);

@@ -1,0 +1,76 @@
+"""Numbers that leave a plot no range, in a real browser: equal but for the last bit, and infinite."""
+
+import pytest
+
+from archive.store.records import Result
+from tests.support.chromium import needs_chromium
+from tests.support.stores import cells, evaluate, propose
+
+pytestmark = [pytest.mark.lasts(10), needs_chromium]
+
+SECONDS = 10
+AXES = """
+import { linearTicks, logTicks, padded } from "./axes.js";
+const just = 0.1 + 0.2;
+postMessage({
+  equal: [padded(0.3, just), linearTicks(...padded(0.3, just), 6)],
+  narrow: linearTicks(0.3, just, 6),
+  infinite: [linearTicks(0, Infinity, 6), logTicks(1, Infinity, 6), linearTicks(...padded(-1e308, 1e308), 6)],
+  usual: [linearTicks(-0.1, 1.1, 7), logTicks(1, 100, 10), padded(0, 1), padded(2, 2)],
+});
+"""
+IN_A_WORKER = """([path, seconds]) => new Promise((resolve, reject) => {
+  const worker = new Worker(path, { type: "module" });
+  setTimeout(() => { worker.terminate(); reject(new Error("no end")); }, 1000 * seconds);
+  worker.onmessage = (event) => resolve(event.data);
+})"""
+
+
+def test_ticks_come_to_an_end_for_any_range(visit):
+    page = visit()
+    path = "/static/parts/trial.js"
+    # A worker of the test can be stopped; an endless loop of a page cannot.
+    page.route(f"**{path}", lambda route: route.fulfill(body=AXES, content_type="text/javascript"))
+    found = page.evaluate(IN_A_WORKER, [path, SECONDS])
+    (low, high), ticks = found["equal"]
+    assert low < 0.3 < high and 1 < len(ticks) < 8 and 0.3 in ticks
+    assert found["narrow"] == [0.3]
+    assert [len(each) for each in found["infinite"]] == [1, 1, 1]
+    assert found["usual"] == [
+        [0, 0.2, 0.4, 0.6, 0.8, 1],
+        [1, 2, 5, 10, 20, 50, 100],
+        [-0.05, 1.05],
+        [pytest.approx(1.9), pytest.approx(2.1)],
+    ]
+
+
+def test_a_study_of_equal_values_and_infinite_costs_is_drawn(visit, archive):
+    propose(archive, cells(4))
+    # The third cost is too large for a number of the columns.
+    for value, cost in zip((0.3, 0.1 + 0.2, 0.3, 0.3), (1.0, float("inf"), 1e300, 3.0), strict=True):
+        claim = archive.proposals.claim("trainer", study="study")
+        metrics = {"accuracy": value, "latency_ms": cost}
+        archive.proposals.complete(claim.id, claim.token, Result(value, metrics, {"accuracy": [0.3, 0.1 + 0.2]}, 2, cost))
+    page = visit("/study?study=study&cost=latency_ms&x=spent")
+    page.locator("#best", has_text="0.3").wait_for()
+    front = page.get_by_role("img", name="Value against cost, with the front")
+    front.scroll_into_view_if_needed()
+    page.wait_for_function("performance.now() > 0", timeout=1000 * SECONDS)
+    # The keys go to the points that have a place.
+    shown = []
+    front.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+        shown.append(page.locator(".points .tip:visible b").text_content())
+    assert [text.split()[0] for text in shown] == ["#0", "#3", "#0"]
+
+
+def test_infinite_costs_end_no_comparison(visit, archive):
+    evaluate(archive, [0.25], "one")
+    propose(archive, cells(2), "two")
+    for value, cost in ((0.5, float("inf")), (0.75, 2.0)):
+        claim = archive.proposals.claim("trainer", study="two")
+        archive.proposals.complete(claim.id, claim.token, Result(value, {"accuracy": value}, seconds=cost))
+    page = visit("/compare?study=one&study=two&x=seconds")
+    page.get_by_role("row").filter(has_text="0.75").get_by_text("2 s").wait_for()
+    page.wait_for_function("performance.now() > 0", timeout=1000 * SECONDS)
