@@ -85,7 +85,7 @@ class Access:
         return _is_loopback(self.host)
 
     def allows_host(self, host: str | None) -> bool:
-        """Whether the Host of a request, or the host of its Origin, is this server."""
+        """Whether the Host of a request is this server."""
         try:
             parts = urlsplit(f"//{host or ''}")
             name = (parts.hostname or "").rstrip(".")
@@ -107,13 +107,22 @@ class Access:
 
     def allows_origin(self, headers: Headers, method: str) -> bool:
         """Whether a request was made by a page of this server, or by a program that knows the token."""
-        origin = headers.get("origin")
-        if origin is not None:
-            return self.allows_host(urlsplit(origin).netloc) if "://" in origin else False
-        if headers.get("sec-fetch-site", "none") in ("cross-site", "same-site") and method not in _SAFE:
+        if method not in _SAFE and headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             return False
+        if "origin" in headers:
+            return self.is_own_page(headers)
         # Browsers send an Origin with every request that may change something.
         return method in _SAFE or self._has_bearer(headers)
+
+    def is_own_page(self, headers: Headers) -> bool:
+        """Whether the Origin of a request is this server: its Host, or that of a proxy, which may write another Host.
+
+        Another port of the same name is another server, with which a browser shares the session cookie.
+        """
+        scheme, _, origin = headers.get("origin", "").lower().partition("://")
+        if not origin or scheme not in ("http", "https"):
+            return False
+        return origin in (headers.get("host", "").lower(), *self.names)
 
     def is_authorised(self, request: Request) -> bool:
         """Whether a request carries the token, or the cookie of a session that began with it."""
@@ -176,7 +185,7 @@ class Gate:
         return _refused("a token is needed: Authorization: Bearer TOKEN", 401)
 
     async def _login(self, request: Request) -> Response:
-        if not self._access.allows_host(urlsplit(request.headers.get("origin") or "//").netloc):
+        if not self._access.is_own_page(request.headers):
             return _refused("the request does not come from a page of this server", 403)
         body = await _body(request)
         form = dict(parse_qsl(body.decode(errors="replace")))

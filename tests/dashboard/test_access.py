@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from starlette.datastructures import Headers
 
 from archive.dashboard.access import Access
 from archive.errors import SettingsError
@@ -74,6 +75,7 @@ def test_other_addresses_serve_addresses_and_named_hosts():
         {"origin": "null"},
         {"origin": "http://127.0.0.1:9999"},
         {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site", "origin": HOST},
     ],
 )
 def test_other_sites_change_nothing_even_with_the_cookie(served, archive, headers):
@@ -84,6 +86,25 @@ def test_other_sites_change_nothing_even_with_the_cookie(served, archive, header
     # A browser always sends the origin; a request without one has no right by its cookie.
     assert client.post("/api/query", json={"cypher": "RETURN 1"}).status_code == 403
     assert client.post("/api/query", json={"cypher": "RETURN 1"}, headers={"origin": HOST}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "allowed"),
+    [
+        ("archive.example.org", "https://archive.example.org", True),
+        ("archive.example.org:8443", "https://archive.example.org:8443", True),
+        ("127.0.0.1:8765", "https://archive.example.org", True),  # a proxy that writes another Host
+        ("archive.example.org", "https://archive.example.org:9999", False),
+        ("archive.example.org", "http://archive.example.org:1234", False),
+        ("127.0.0.1:8765", "http://6.6.6.6:8765", False),
+        ("archive.example.org", "archive.example.org", False),
+    ],
+)
+def test_another_port_or_address_is_another_server(host, origin, allowed):
+    access = Access(TOKEN, "0.0.0.0", 8765, ("archive.example.org",))
+    headers = Headers({"host": host, "origin": origin, "sec-fetch-site": "same-origin"})
+    assert access.allows_host(host)
+    assert access.allows_origin(headers, "POST") is access.is_own_page(headers) is allowed
 
 
 def test_every_answer_lets_a_page_load_nothing_from_elsewhere(client):

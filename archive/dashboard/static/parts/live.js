@@ -23,10 +23,13 @@ export function follow(topics, listener) {
   let heard = Date.now();
   /** @type {EventSource | null} */
   let source = null;
+  const end = new AbortController();
+  const { signal } = end;
   const light = one("#live");
   const trouble = one("#trouble");
 
   function open() {
+    if (signal.aborted) return;
     source?.close();
     const asked = new URLSearchParams();
     for (const [topic, seen] of Object.entries(topics)) asked.append("topic", `${topic}@${last || seen}`);
@@ -65,6 +68,7 @@ export function follow(topics, listener) {
   }
 
   async function check() {
+    if (signal.aborted) return;
     if (source?.readyState === EventSource.CLOSED) {
       const answer = await fetch("/api/queries", { method: "HEAD" }).catch(() => null);
       if (answer?.status === 401) location.reload();
@@ -78,12 +82,13 @@ export function follow(topics, listener) {
 
   open();
   const timer = setInterval(check, CHECK);
-  addEventListener("online", open);
-  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && check());
+  addEventListener("online", open, { signal });
+  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && check(), { signal });
   // A stream that stays open would keep a page out of the browser's cache of pages.
-  addEventListener("pagehide", () => source?.close());
-  addEventListener("pageshow", (event) => event.persisted && open());
+  addEventListener("pagehide", () => source?.close(), { signal });
+  addEventListener("pageshow", (event) => event.persisted && open(), { signal });
   return () => {
+    end.abort();
     clearInterval(timer);
     source?.close();
   };
