@@ -204,6 +204,10 @@ def test_changes_exist_only_with_write(archive, served):
     assert archive.proposals.get("study#00000").cancelled
     assert change("cancel", proposal="study#00000").json() == {"study": "study", "changed": False}
     assert change("retry", proposal="study#00000").json()["changed"]
+    for priority in ("9" * 400, "Infinity", "NaN", "true"):
+        content = '{"proposal": "study#00002", "priority": ' + priority + "}"
+        refused = client.post("/api/changes/prioritise", content=content)
+        assert refused.status_code == 400 and "priority must be a number" in refused.text
     assert change("prioritise", proposal="study#00002", priority=5).status_code == 200
     claim = archive.proposals.claim("trainer", study="study")
     assert claim.id == "study#00002"

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from archive.dashboard.feeds.studies import StudiesFeed
 from archive.dashboard.feeds.study import NUMBER, STATE, VALUE
 from archive.dashboard.news import News
 from archive.errors import UnknownNameError
@@ -38,6 +39,17 @@ def told(news, seen, topic="study:study"):
 def complete(archive, value=0.5):
     claim = archive.proposals.claim("trainer", study="study")
     archive.proposals.complete(claim.id, claim.token, Result(value, {"accuracy": value}))
+
+
+def test_the_list_has_no_numbers_of_a_deleted_study_of_the_same_name(archive):
+    feed = StudiesFeed(archive.connection)
+    evaluate(archive, [0.5, 0.9])
+    assert feed.look()["study"]["best"] == 0.9
+    archive.studies.delete("study")
+    # Created in another millisecond, as any user does.
+    time.sleep(0.002)
+    evaluate(archive, [0.1, 0.2])
+    assert feed.look()["study"]["best"] == 0.2
 
 
 def test_a_browser_is_told_each_change_once_in_its_last_form(archive, news):

@@ -50,7 +50,9 @@ def test_a_study_of_equal_values_and_infinite_costs_is_drawn(visit, archive):
     for value, cost in zip((0.3, 0.1 + 0.2, 0.3, 0.3), (1.0, float("inf"), 1e300, 3.0), strict=True):
         claim = archive.proposals.claim("trainer", study="study")
         metrics = {"accuracy": value, "latency_ms": cost}
-        archive.proposals.complete(claim.id, claim.token, Result(value, metrics, {"accuracy": [0.3, 0.1 + 0.2]}, 2, cost))
+        archive.proposals.complete(
+            claim.id, claim.token, Result(value, metrics, {"accuracy": [0.3, 0.1 + 0.2]}, 2, cost)
+        )
     page = visit("/study?study=study&cost=latency_ms&x=spent")
     page.locator("#best", has_text="0.3").wait_for()
     front = page.get_by_role("img", name="Value against cost, with the front")

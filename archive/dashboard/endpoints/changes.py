@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 AGENT = "dashboard"
 """Kind of the agent that makes a user's proposals."""
 
+LARGEST = 1e15
+"""Largest priority, either way: below it, floats tell all integers apart."""
+
 Change = Callable[["Archive", dict[str, Any]], dict[str, Any]]
 
 
@@ -97,8 +100,9 @@ def annotate(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
 
 def _priority(document: dict[str, Any]) -> float:
     value = document.get("priority", 0)
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-        raise UsageError(f"priority must be a number, got {value!r}")
+    # An integer may be too large for a float, whose error would have no name of the value.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -LARGEST <= value <= LARGEST:
+        raise UsageError(f"priority must be a number between {-LARGEST:g} and {LARGEST:g}, got {str(value)[:40]}")
     return float(value)
 
 

@@ -76,7 +76,10 @@ class StudiesFeed(Feed):
         for row in rows:
             study, now = study_from(row), unended.get(row["study"]["name"], {})
             stored = row["study"]
-            signature = (stored.get("admitted"), stored.get("next_number"), stored.get("rewritten"), now)
+            counters = (stored.get("admitted"), stored.get("next_number"), stored.get("rewritten"), now)
+            signature = (study.created, *counters)
+            if study.created != self._signatures.get(study.name, signature)[0]:
+                self._forget(study.name)  # Another study of this name, which may have as many proposals.
             known = self._known.get(study.name, {})
             if signature != self._signatures.get(study.name) and time.monotonic() >= self._due.get(study.name, 0.0):
                 known = self._counted(study)
@@ -88,13 +91,16 @@ class StudiesFeed(Feed):
             }
         gone = set(self._known) - set(entries)
         for name in gone:
-            del self._known[name]
-            self._signatures.pop(name, None)
+            self._forget(name)
         return {**entries, **dict.fromkeys(gone)}
 
     def message(self, entries: Entries) -> dict[str, Any]:
         """Return `{"studies": {name: study or null}}`."""
         return {"studies": dict(entries)}
+
+    def _forget(self, name: str) -> None:
+        for entries in (self._known, self._signatures, self._due):
+            entries.pop(name, None)
 
     def _counted(self, study: Study) -> dict[str, Any]:
         begin = time.monotonic()
