@@ -192,7 +192,7 @@ def _map(archive: Archive, report: StudyReport) -> ReportPlot:
     chart.marks(places[:, 0], places[:, 1], _shades(sign(data.direction) * path.value[at]), titles, 3.5)
     steps = data.places[path.incumbents]
     chart.line(steps[:, 0], steps[:, 1], "s1")
-    chart.marks(steps[-1:, 0], steps[-1:, 1], "s1", ["the best network"], 7)
+    chart.marks(steps[-1:, 0], steps[-1:, 1], "s1", ["the best network"] * len(steps[-1:]), 7)
     caption = (
         f"Similar networks are close; the two axes have {data.kept:.0%} of the variance of their {data.distance}s. "
         "Colour is the value, and the line joins the best networks so far."

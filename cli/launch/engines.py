@@ -217,18 +217,38 @@ def _launch(ctx: click.Context, launcher: Launcher, fleet: TrainerFleet, as_json
             archive.studies.get(fleet.study)
         # With the address and the login that this connection has.
         fleet = records.save(replace(fleet, settings=archive.connection.settings))
-        try:
-            if fleet.lower:
-                launcher.start(fleet, fleet.lower)
-        except LaunchError:
-            records.remove(fleet)
-            raise
+        if fleet.lower:
+            _start(launcher, fleet)
         started = f"{fleet.lower} trainer{'' if fleet.lower == 1 else 's'}"
         print_message(f"the fleet {fleet.name} has {started}; stop it with: archive launch stop {fleet.name}")
         if as_json:
             print_json(fleet_item(fleet, launcher.running(fleet)))
         if fleet.lower < fleet.upper:
             _follow(archive, launcher, fleet)
+
+
+def _start(launcher: Launcher, fleet: TrainerFleet) -> None:
+    """Start the least number of trainers; the record of a fleet of which none has started is removed.
+
+    Raises:
+        LaunchError: The engine refused, perhaps after some of them.
+    """
+    from archive.launchers import records
+
+    try:
+        launcher.start(fleet, fleet.lower)
+    except LaunchError as error:
+        try:
+            started = str(len(launcher.running(fleet)))
+        except LaunchError:
+            started = "an unknown number"
+        if started == "0":
+            records.remove(fleet)
+            raise
+        raise LaunchError(
+            f"{error}; {started} of {fleet.lower} trainers of the fleet {fleet.name} started; "
+            f"stop them with: archive launch stop {fleet.name}"
+        ) from error
 
 
 def _follow(archive: Any, launcher: Launcher, fleet: TrainerFleet) -> None:

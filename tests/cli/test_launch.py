@@ -105,6 +105,27 @@ def test_a_fleet_that_cannot_be_stopped_keeps_no_other_one(user, store_settings,
     assert json.loads(user.types("launch", "list", "--json").stdout)["fleets"] == []
 
 
+def test_a_start_that_is_refused_halfway_leaves_a_fleet_that_can_be_stopped(user, monkeypatch):
+    whole, most = LocalLauncher.start, 2
+
+    def start(self, fleet, count):
+        if most:
+            whole(self, fleet, min(count, most))
+        raise LaunchError("no more jobs are accepted")
+
+    monkeypatch.setattr(LocalLauncher, "start", start)
+    told = user.types("launch", "local", "--trainers", "3", "--name", "half", code=1).stderr
+    assert told.strip() == (
+        "error: no more jobs are accepted; 2 of 3 trainers of the fleet half started; "
+        "stop them with: archive launch stop half"
+    )
+    assert "the fleet half is stopped: 2 trainers" in user.types("launch", "stop", "half").stderr
+    most = 0
+    told = user.types("launch", "local", "--trainers", "3", "--name", "none", code=1).stderr
+    assert told.strip() == "error: no more jobs are accepted"
+    assert json.loads(user.types("launch", "list", "--json").stdout)["fleets"] == []
+
+
 def test_two_bounds_follow_the_queue_until_a_signal(user, archive, tmp_path, monkeypatch):
     lengths = iter([(0, 0), (1, 0), (9, 0)])
 

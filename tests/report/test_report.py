@@ -17,6 +17,7 @@ from archive import report
 from archive.agents.base import Observation
 from archive.agents.recommendation import Recommendation
 from archive.cli.documents.exports import ReportFile
+from archive.constraints import parse
 from archive.queries.hypervolume import pareto_set
 from archive.report.charts import Chart
 from archive.report.contents import contents
@@ -152,6 +153,16 @@ def test_what_a_study_lacks_is_said(archive, store_settings, tmp_path, monkeypat
         assert about["bytes"] == (tmp_path / "study.html").stat().st_size
         assert "exists: choose another name" in user.types("report", "study", code=2).stderr
         assert "unknown study 'stud': did you mean study" in user.types("report", "stud", code=2).stderr
+
+
+def test_a_study_without_a_feasible_result_has_a_map(archive):
+    archive.studies.create(study(objective="accuracy", constraints=(parse("latency_ms<5"),)))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    outcomes = [Result(value, {"accuracy": value, "latency_ms": 9.0}, epochs=1) for value in (0.25, 0.75)]
+    archive.proposals.create("study", agent, suggest(cells(2)), outcomes=outcomes)
+    charts = {one.heading: one.chart for one in plots(archive, contents(archive, "study", top=5, rows=5))}
+    assert "map of the networks" in charts["Map of the networks"]
+    assert "the best network" not in charts["Map of the networks"]
 
 
 def test_ticks_are_round_numbers_on_the_axis():
