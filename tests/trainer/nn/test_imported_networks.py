@@ -17,6 +17,7 @@ from archive.trainer.fit.train import train
 from archive.trainer.intake.models import import_model
 from archive.trainer.nn import builders
 from archive.trainer.nn.aten import network
+from archive.trainer.nn.base import weighted_layers
 from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.tasks.bundled import DIGITS
 from tests.support.networks.torch_nets import chain, classifiers, layer
@@ -150,3 +151,27 @@ def test_blocks_have_weights_of_their_own_in_each_repeat() -> None:
     assert len(kernels) == 3
     assert not torch.equal(kernels[0], kernels[1])
     assert relabelled(classifiers()[3], 2).key == classifiers()[3].key
+
+
+class Tokens(nn.Module):
+    """A class token and a table of positions, as vision transformers have them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patches, self.head = nn.Conv2d(1, 4, 4, 4), nn.Linear(4, 10)
+        self.token, self.positions = nn.Parameter(torch.zeros(1, 1, 4)), nn.Parameter(torch.ones(1, 5, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1)
+        return self.head((x + self.positions).mean(1))
+
+
+@pytest.mark.parametrize(
+    "hyperparameters", [{"dropout": 0.1}, {"max_norm": 0.5}, {"learning_rate": [0.01, 0.02], "dropout": [0.0, 0.1]}]
+)
+def test_hyperparameters_of_layers_leave_tokens_out(hyperparameters):
+    architecture = import_model(Tokens(), [Input((1, 8, 8))]).architecture
+    assert len(weighted_layers(network.rebuilt(architecture))) == 2
+    protocol = dataclasses.replace(DIGITS.protocol("digits/small"), epochs=1)
+    assert 0.0 <= train(architecture, DIGITS, protocol, hyperparameters=hyperparameters).value <= 1.0

@@ -42,6 +42,8 @@ class TrainedTensor(nn.Module):
         values: The tensor.
     """
 
+    without_inputs = True
+
     def __init__(self, values: Tensor) -> None:
         """Register the tensor."""
         super().__init__()
