@@ -3,8 +3,8 @@
 | quantity | definition                                                                                              |
 |----------|---------------------------------------------------------------------------------------------------------|
 | `params` | elements of all parameters, except those of an auxiliary head                                           |
-| `flops`  | multiply-adds of convolutions, matrix products and attention, for one input in evaluation mode, and one |
-|          | addition for each output of a convolution or a linear layer with a bias                                 |
+| `flops`  | multiply-adds of convolutions, matrix products, recurrent layers and attention, for one input in        |
+|          | evaluation mode, and one addition for each output of a convolution or a linear layer with a bias        |
 
 A multiply-add counts once, as in the files of NAS-Bench-201 and most papers of the field. Normalisations, activations,
 pools and sums do not count. Every evaluation that the archive trains has this definition; imported tables have their
@@ -58,10 +58,14 @@ def flops(module: nn.Module, input_shape: Sequence[int]) -> int:
     x = torch.zeros((1, *input_shape), dtype=first.dtype, device=first.device)
     modes = [(part, part.training) for part in module.modules()]
     counter = _Counter()
+    fused = torch.backends.mha.get_fastpath_enabled()
     try:
+        # The fast path runs a whole layer of a transformer as one operation, which has no count.
+        torch.backends.mha.set_fastpath_enabled(False)
         with torch.no_grad(), counter:
             module.eval()(x)
     finally:
+        torch.backends.mha.set_fastpath_enabled(fused)
         for part, training in modes:
             part.training = training
     return counter.total
@@ -109,6 +113,27 @@ def _attention(out: Sequence[Tensor], query: Tensor, key: Tensor, value: Tensor,
     return scores * (query.shape[-1] + value.shape[-1])
 
 
+def _bilinear(out: Tensor, a: Tensor, weight: Tensor, b: Tensor, *_: Any) -> int:
+    # Each output of one input is a sum over all pairs of features; the bias is added by another operation.
+    return a.shape[0] * weight.numel()
+
+
+def _recurrent_layer(out: Sequence[Tensor], x: Tensor, *settings: Any) -> int:
+    # The first four settings are the matrices of the input and of the state, and their biases, which may be absent.
+    weights: Sequence[Tensor] = settings[:4]
+    biased = settings[11]
+    return _steps(x) * sum(weight.numel() for weight in weights[: 4 if biased else 2])
+
+
+def _recurrent_layers(out: Sequence[Tensor], x: Tensor, weights: Sequence[Tensor], *_: Any) -> int:
+    return _steps(x) * sum(weight.numel() for weight in weights)
+
+
+def _steps(x: Tensor) -> int:
+    """Return how often a recurrent layer applies its weights to an input (…, features)."""
+    return math.prod(x.shape[:-1])
+
+
 _aten = torch.ops.aten
 _COUNTS: dict[Any, Callable[..., int]] = {
     _aten.convolution: _convolution,
@@ -120,4 +145,7 @@ _COUNTS: dict[Any, Callable[..., int]] = {
     _aten._scaled_dot_product_flash_attention: _attention,
     _aten._scaled_dot_product_efficient_attention: _attention,
     _aten._scaled_dot_product_cudnn_attention: _attention,
+    _aten._trilinear: _bilinear,
+    _aten.mkldnn_rnn_layer: _recurrent_layer,
+    _aten._cudnn_rnn: _recurrent_layers,
 }
