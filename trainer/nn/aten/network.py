@@ -201,6 +201,10 @@ class _Graph:
         name = f"{layer.op}_{u}"
         if layer.op == "batch_norm":
             momentum, eps = arguments.pop("momentum"), arguments.pop("eps")
+            # Without statistics of its own, the layer normalises by the batch in both modes.
+            for buffer in weights.BUFFERS:
+                if arguments.get(buffer) is None:
+                    arguments.pop(buffer, None)
             node = self._module(name, BatchNorm(own, momentum, eps), arguments)
         elif layer.op in MODES:
             node = self._module(name, Dropout(function, arguments.pop("p")), arguments)
