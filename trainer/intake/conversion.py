@@ -139,6 +139,11 @@ class _Conversion:
                 attributes[parameter.name] = self.settings.of(node, parameter, given[parameter.name])
         simplify(op, attributes)
         self.at[node] = at = self.draft.add(op, attributes, arguments)
+        if attributes.get("momentum") == "nan" and "running_mean" in owned:
+            # The number of batches in the statistics; a file of ONNX has none.
+            count = f"{owned['running_mean'].removesuffix('running_mean')}num_batches_tracked"
+            if count in self.program.state_dict:
+                owned["num_batches_tracked"] = count
         self.draft.names.update({(at, name): full for name, full in owned.items()})
 
     def _is_owned(self, op: str, parameter: OperationParameter, node: fx.Node) -> bool:

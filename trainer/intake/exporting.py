@@ -3,13 +3,15 @@
     model ──torch.export──> operations of PyTorch ──stand-ins, decomposition──> those of the core set and of `KEPT`
 
 Decomposition fixes the behaviour of batch normalisation and dropout to training or evaluation. Stand-ins, operations
-without a decomposition, pass through it unchanged and mean the operation in both.
+without a decomposition, pass through it unchanged and mean the operation in both. A batch normalisation whose
+statistics are the mean of all batches has no momentum, which is exported as NaN.
 """
 
 from __future__ import annotations
 
 import io
 import logging
+import math
 import re
 import traceback
 import warnings
@@ -21,6 +23,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.export import Dim, ExportedProgram
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from archive.architecture.aten.wiring import Input
 from archive.errors import UsageError
@@ -47,8 +50,12 @@ def exported(model: nn.Module, inputs: Sequence[Input]) -> ExportedProgram:
         UsageError: The model cannot be exported; the message names the place in its code and the way out.
     """
     modes = [(module, module.training) for module in model.modules()]
+    cumulative = [module for module in model.modules() if isinstance(module, _BatchNorm) and module.momentum is None]
     model.eval()
     try:
+        # In evaluation mode, PyTorch has 0 for it, which would mean statistics that never change.
+        for norm in cumulative:
+            norm.momentum = math.nan
         with _quiet(), torch.no_grad():
             program = _traced(model, _examples(model, inputs))
             _stand_in(program)
@@ -61,6 +68,8 @@ def exported(model: nn.Module, inputs: Sequence[Input]) -> ExportedProgram:
     finally:
         for module, mode in modes:
             module.training = mode
+        for norm in cumulative:
+            norm.momentum = None
 
 
 def _traced(model: nn.Module, examples: tuple[torch.Tensor, ...]) -> ExportedProgram:

@@ -159,6 +159,20 @@ def test_an_imported_graph_computes_what_the_file_does(batch: str) -> None:
         torch.testing.assert_close(again.eval()(x), expected(model, x), rtol=1e-4, atol=1e-5)
 
 
+def test_statistics_that_no_batch_would_change_are_the_mean_of_all() -> None:
+    # As PyTorch writes a batch normalisation without a momentum.
+    weights = {"g": (4,), "h": (4,), "m": (4,), "v": np.array([1.0, 2, 3, 4])}
+    module = OnnxModule(graph("y = BatchNormalization<momentum=1.0>(x, g, h, m, v)", **weights))
+    imported = import_model(module, [Input((4, 6, 6))])
+    assert imported.architecture.layers[1].attributes["momentum"] == "nan"
+    again = network.rebuilt(imported.architecture)
+    again.load_state_dict(imported.state_dict(module), strict=True)
+    x = torch.randn(5, 4, 6, 6) + 3
+    again.train()(x)
+    (mean,) = (value for name, value in again.named_buffers() if name.endswith("running_mean"))
+    torch.testing.assert_close(mean, x.mean((0, 2, 3)))
+
+
 def test_tables_are_embeddings() -> None:
     model = graph("a = Gather<axis=0>(table, x) y = ReduceMean<axes=[1]>(a)", "int64[N,7] x", table=(9, 4))
     imported = import_model(OnnxModule(model), files.inputs(model)[0])

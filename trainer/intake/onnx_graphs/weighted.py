@@ -111,8 +111,8 @@ def _batch_norm(call: Call) -> Tensor:
     if call.get("training_mode", 0):
         raise call.fault("is in training mode: export the model in evaluation mode")
     x, weight, bias, mean, var = (call.tensor(at) for at in range(5))
-    # ONNX has the weight of the old statistics.
-    momentum = round(1 - call.get("momentum", 0.9), 7)
+    # ONNX has the weight of the old statistics. PyTorch writes 1 where they are the mean of all batches.
+    momentum = round(1 - call.get("momentum", 0.9), 7) or math.nan
     return F.batch_norm(x, mean, var, weight, bias, False, momentum, _real(call.get("epsilon", 1e-5)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, final
 
@@ -60,24 +61,44 @@ class BatchNorm(nn.Module):
 
     Args:
         tensors: Its own tensors among weight, bias, running_mean and running_var.
-        momentum: Weight of a batch in the running statistics.
+        momentum: Weight of a batch in the running statistics; NaN for the mean of all batches, which are counted then.
         eps: Number added to the variance.
+
+    Attributes:
+        num_batches_tracked: Number of batches in a mean of all, () int64; None with another momentum.
     """
+
+    num_batches_tracked: Tensor | None
 
     def __init__(self, tensors: Mapping[str, Tensor], momentum: float, eps: float) -> None:
         """Register the tensors."""
         super().__init__()
         self.momentum, self.eps = momentum, eps
         _own(self, tensors)
+        cumulative = math.isnan(momentum) and "running_mean" in tensors
+        self.register_buffer("num_batches_tracked", empty((), torch.int64) if cumulative else None)
 
     def forward(self, x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
         """Normalise a batch; weights that several layers share are given."""
         own = {**self._parameters, **self._buffers}
         mean, var = own.get("running_mean"), own.get("running_var")
-        return F.batch_norm(
-            x, mean, var, own.get("weight", weight), own.get("bias", bias),
-            self.training or mean is None, self.momentum, self.eps,
-        )  # fmt: skip
+        weight, bias = own.get("weight", weight), own.get("bias", bias)
+        if self.training and self.num_batches_tracked is not None and mean is not None and var is not None:
+            # Of this batch alone: PyTorch takes a momentum that is a number, which a recorded step would repeat.
+            of_batch = torch.zeros_like(mean), torch.zeros_like(var)
+            y = F.batch_norm(x, *of_batch, weight, bias, True, 1.0, self.eps)
+            with torch.no_grad():
+                share = self.num_batches_tracked.add_(1).to(mean.dtype).reciprocal()
+                mean.lerp_(of_batch[0], share)
+                var.lerp_(of_batch[1], share)
+            return y
+        return F.batch_norm(x, mean, var, weight, bias, self.training or mean is None, self.momentum, self.eps)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+        # A file of ONNX has no number of batches.
+        if self.num_batches_tracked is not None:
+            state_dict.setdefault(f"{prefix}num_batches_tracked", torch.zeros((), dtype=torch.int64))
+        super()._load_from_state_dict(state_dict, prefix, *others)
 
 
 @final

@@ -274,6 +274,9 @@ def _filled(architecture: Architecture, module: fx.GraphModule, seed: int) -> fx
                 full = tensor_name(layer, u, name)
                 tensor = module.get_buffer(full) if name in weights.BUFFERS else module.get_parameter(full)
                 initial.draw(layer, name, tensor, shapes, rng)
+        for part in module.children():
+            if isinstance(part, BatchNorm) and part.num_batches_tracked is not None:
+                part.num_batches_tracked.zero_()
     return module
 
 
