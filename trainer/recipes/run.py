@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import TrainingError
+from archive.trainer.recipes import unreported
 from archive.trainer.recipes.base import Fit, FitResult, Stop
 from archive.trainer.recipes.checkpoint import as_tensors
 from archive.trainer.recipes.context import TrialContext
@@ -99,8 +100,7 @@ def run(fit: Fit, trial: TrialContext, also: Callable[[Outcome], Metrics] | None
     )
     metrics = {**(also(outcome) if also else {}), **outcome.metrics}
     if trial.objective not in metrics:
-        reported = ", ".join(metrics) or "none"
-        raise TrainingError(f"the recipe reports no metric {trial.objective!r}, the study's objective: {reported}")
+        raise TrainingError(unreported.reason(trial.objective, metrics))
     return replace(outcome, value=metrics[trial.objective], metrics=metrics)
 
 

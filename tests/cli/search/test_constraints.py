@@ -127,6 +127,22 @@ def test_a_search_ends_where_trainings_do_not_report_what_it_needs(archive, stor
     assert len(archive.studies.evaluations("right")) == 9
 
 
+def test_a_search_ends_where_trainings_do_not_report_its_objective(archive, store_settings, tmp_path):
+    home = tmp_path / "trainer"
+    recipe(SimpleNamespace(paths=SimpleNamespace(home=home)))
+    options = ("--task", "diabetes", "--recipe", "mine", "--agent", "random", "--trainers", "0", "--budget", "9")
+    with shell(store_settings, tmp_path) as user, serving(archive, home=home):
+        asked = ("search", *options, "--study", "typo", "--objective", "nobody:minimise")
+        told = user.types(*asked, code=1).stderr
+        trainings = len(archive.proposals.list("typo"))
+        # The recipe may have been corrected meanwhile: the same command tries again.
+        again = user.types(*asked, code=1).stderr
+    assert "3 trainings of the study typo reported 'nobody', which the search needs; they reported " in told
+    assert "depth, epochs/2" in told and "correct the recipe, or search for one of these with another --study" in told
+    assert 3 <= trainings < 9 and "Traceback" not in told + again
+    assert "3 trainings of the study typo" in again and trainings + 3 <= len(archive.proposals.list("typo"))
+
+
 def test_results_of_other_studies_may_lack_what_a_search_needs():
     study = Study("s", "t", "p", "mlp", "accuracy", constraints=(parse("latency_ms<3"), parse("params<5")))
 
