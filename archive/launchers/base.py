@@ -9,6 +9,11 @@ from typing import ClassVar, Literal
 
 from archive.launchers.fleet import TrainerFleet
 
+FRUITLESS_CODE = 3
+"""Exit code of a trainer that ended in order after trials that failed (`archive.cli.exit_codes`)."""
+UNFIT_CODE = 4
+"""Exit code of a trainer on a machine where trials cannot begin (`archive.cli.exit_codes`)."""
+
 
 @dataclass(frozen=True, slots=True)
 class LaunchedTrainer:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from archive.errors import LaunchError, SettingsError, TrainingError, UsageError
-from archive.launchers.base import LaunchedTrainer, Launcher, TrainerFailure
+from archive.launchers.base import FRUITLESS_CODE, UNFIT_CODE, LaunchedTrainer, Launcher, TrainerFailure
 from archive.launchers.demand import demand
 from archive.launchers.fleet import TrainerFleet
 
@@ -15,10 +15,6 @@ EARLY_SECONDS = 60.0
 """Time for which a trainer must be seen running for its end without a failure to be an ordinary one."""
 RESTART_LIMIT = 5
 """Number of failures and early ends of each trainer without an evaluation in between after which none is started."""
-FRUITLESS_CODE = 3
-"""Exit code of a trainer that ended in order after trials that failed (`archive.cli.exit_codes`)."""
-UNFIT_CODE = 4
-"""Exit code of a trainer on a machine where trials cannot begin (`archive.cli.exit_codes`)."""
 UNFIT_LIMIT = 3
 """Number of such ends without an evaluation in between after which none is started on this machine."""
 

@@ -157,9 +157,9 @@ def _reap() -> None:
     for pid, child in list(_CHILDREN.items()):
         if child.process.poll() is not None:
             del _CHILDREN[pid]
-            if child.process.returncode:
+            if code := child.process.returncode:
                 failures = _FAILURES.setdefault(child.fleet, deque(maxlen=MOST_FAILURES))
-                failures.append(TrainerFailure(str(pid), child.process.returncode, tail(child.log)))
+                failures.append(TrainerFailure(str(pid), code, tail(child.log, code)))
 
 
 def _signal(process: psutil.Process, number: int) -> None:

@@ -97,7 +97,7 @@ class RayTrainer:
 
     def _watch(self) -> None:
         if code := self._process.wait():
-            content = {"code": code, "reason": f"on {platform.node()}; {tail(self._log)}"}
+            content = {"code": code, "reason": f"on {platform.node()}; {tail(self._log, code)}"}
             write_atomically(failure_path(self._job.folder, self._name), json.dumps(content).encode())
         # For good: an actor that only ended would be restarted.
         ray.kill(self._own, no_restart=True)

@@ -87,7 +87,7 @@ class SlurmLauncher(SlurmRequest, Launcher):
             id_, state, status = ([part.strip() for part in row.split("|")] + ["", ""])[:3]
             if id_ in ids:
                 code = _exit_code(status)
-                words = f"job {id_} is {state}, exit code {code}; {tail(log_path(fleet, id_))}"
+                words = f"job {id_} is {state}, exit code {code}; {tail(log_path(fleet, id_), code)}"
                 failures.append(TrainerFailure(id_, code, words))
         return failures
 

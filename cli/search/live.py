@@ -45,7 +45,7 @@ class LiveView:
         self._print = print_message if stream is None else print_line
         terminal = console(stream)
         self._live = Live(console=terminal, refresh_per_second=4) if terminal.is_terminal else None
-        self._seen: dict[str, tuple[State, int]] = {}
+        self._seen: dict[str, tuple[State, int, str | None]] = {}
         self._waits_for: str | None = None
 
     def __enter__(self) -> LiveView:
@@ -132,11 +132,13 @@ class LiveView:
 
     def _print_events(self, snapshot: Snapshot) -> None:
         for view in snapshot.proposals:
-            if self._seen.get(view.id) == (view.state, view.attempts):
+            # A trial that could not begin costs no attempt, and leaves its reason with the waiting proposal.
+            seen = view.state, view.attempts, view.reason if view.state is State.WAITING else None
+            if self._seen.get(view.id) == seen:
                 continue
             # The first snapshot of a resumed study is no event for each finished proposal.
             new = view.id in self._seen or view.finished is None
-            self._seen[view.id] = (view.state, view.attempts)
+            self._seen[view.id] = seen
             if new:
                 self._print(self._event(view, snapshot))
 
@@ -149,14 +151,15 @@ class LiveView:
             cost = f"after {view.epochs} epochs, {_number(view.seconds, '.1f')} s"
             return f"{name} {view.state.lower()}: {self._metric} {_number(view.value)} {cost}; best {_number(best)}"
         if _is_repeated(view):
-            return f"{name} waits for attempt {view.attempts + 1}: {view.reason}"
+            awaited = f"attempt {view.attempts + 1}" if view.attempts else "another trial"
+            return f"{name} waits for {awaited}: {view.reason}"
         chosen = "" if view.acquisition is None else f", acquisition {_number(view.acquisition)}"
         return f"{name} {view.state.lower()}{chosen}"
 
 
 def _is_repeated(view: ProposalView) -> bool:
-    """Return whether a proposal waits for another attempt after one that was lost."""
-    return view.state is State.WAITING and view.attempts > 0 and view.reason is not None
+    """Return whether a proposal waits after an attempt that was lost, or after a trial that could not begin."""
+    return view.state is State.WAITING and view.reason is not None
 
 
 def _number(value: float | None, form: str = ".4g") -> str:

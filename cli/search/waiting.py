@@ -60,6 +60,8 @@ class ClaimWatch:
         resting = [one for one in serving if one.state == "resting"]
         waiting = f"#{view.number} waits:"
         if not serving:
+            if self._absence is not None and view.reason is not None:
+                return f"{waiting} the last trainer that tried it has ended: {view.reason}"
             if self._absence is not None:
                 return f"{waiting} {self._absence()}"
             return f"{waiting} no trainer serves the study; start one with: {self._command}"
@@ -72,7 +74,8 @@ class ClaimWatch:
         idle = [one for one in serving if one.state == "idle"]
         if not idle:
             return f"{waiting} {_named(serving, 'is', 'are')} busy with other studies"
-        return f"{waiting} {_named(idle, 'is', 'are')} idle and does not claim it; see the log of the trainer"
+        why = "; see the log of the trainer" if view.reason is None else f": {view.reason}"
+        return f"{waiting} {_named(idle, 'is idle and does', 'are idle and do')} not claim it{why}"
 
 
 def _named(found: list[workers.WorkerStatus], one: str, several: str) -> str:

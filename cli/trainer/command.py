@@ -180,9 +180,9 @@ def start(
     elif log_format == "text":
         print_message(f"{tally.complete} evaluated, {tally.failed} failed, {tally.returned} handed back")
     if daemon.outcomes.unfit:
-        print_message(
-            "this machine cannot train: the trials above could not begin; their proposals wait for other trainers"
-        )
+        # In one line, and the last one: it stands in the message of a search that gives up.
+        reason = " ".join((daemon.outcomes.refusal or "").split())
+        print_message(f"this machine cannot train, and the proposals wait for other trainers: {reason}")
         ctx.exit(ExitCode.UNFIT_MACHINE)
     if tally.failed and not tally.complete:
         ctx.exit(ExitCode.NOTHING_SUCCEEDED)

@@ -244,10 +244,11 @@ def test_machine_without_the_data_ends_with_its_own_code(archive, user, tmp_path
     archive.proposals.create("images", agent, suggest(networks))
     ended = user.runs("trainer", "--devices", "cpu", "--threads", "1")
     assert ended.returncode == ExitCode.UNFIT_MACHINE, ended.stderr
-    assert "this machine cannot train" in ended.stderr
     proposals = archive.proposals.list("images")
     assert [(each.state, each.attempts) for each in proposals] == [(State.WAITING, 0)] * 4
     assert [each.cause for each in proposals] == ["data"] * 3 + [None]
+    last = ended.stderr.splitlines()[-1]
+    assert last.startswith("this machine cannot train") and last.endswith(": " + " ".join(proposals[2].reason.split()))
 
 
 def test_proposal_out_of_reach_of_all_trainers_says_so(archive, user, tmp_path):

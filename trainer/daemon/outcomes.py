@@ -17,6 +17,8 @@ log = logging.getLogger("archive.trainer")
 
 REFUSALS = 3
 """Trials in a row that could not begin, after which a trainer ends."""
+REFUSAL_DOUBLINGS = 2
+"""How often the pause after such a trial is doubled, compared with that after a failure."""
 
 
 class Outcomes:
@@ -31,6 +33,7 @@ class Outcomes:
     Attributes:
         tally: Number of trials by outcome.
         refusals: Number of trials in a row that could not begin on this machine.
+        refusal: Why the last one could not begin; None before one.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class Outcomes:
         self.tally = Tally()
         self._client, self._paths, self._options, self._emit = client, paths, options, emit
         self._failures = self.refusals = 0
+        self.refusal: str | None = None
 
     @property
     def unfit(self) -> bool:
@@ -81,13 +85,13 @@ class Outcomes:
 
     def _refuse(self, claim: Claim, failed: TrialFailed) -> None:
         """Return a proposal whose training could not begin here, and rest."""
-        self.refusals += 1
+        self.refusals, self.refusal = self.refusals + 1, failed.reason
         log.warning("refused proposal=%s cause=%s reason=%r", claim.id, failed.cause, failed.reason)
         notice = refusal_notice(claim, failed)
         self._client.enqueue(notice)
         self.tally.returned += 1
         if not self.unfit:
-            self._client.back_off(self.refusals + 2, failed.reason)
+            self._client.back_off(self.refusals, failed.reason, doublings=REFUSAL_DOUBLINGS)
         self._emit(events.ProposalReleased(claim, failed.reason))
 
     def release(self, claim: Claim, reason: str) -> None:

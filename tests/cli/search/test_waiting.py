@@ -48,7 +48,8 @@ def test_the_only_trainer_that_failed_is_waited_for_and_tries_again(archive, stu
         assert (worker.state, worker.alive) == ("resting", True)
         clock.seconds = 9.0
         look()
-        assert "waits:" not in capsys.readouterr().err.partition("waits for attempt 2")[2]
+        event = capsys.readouterr().err.splitlines()[-1]
+        assert " waits for another trial: " in event and event.endswith(look().reason)
         clock.seconds = 20.0
         look()
         look()
@@ -59,6 +60,10 @@ def test_the_only_trainer_that_failed_is_waited_for_and_tries_again(archive, stu
     clock.seconds = 40.0
     look()
     assert capsys.readouterr().err == f"#0 waits: no trainer serves the study; start one with: {COMMAND}\n"
+    own = waiting.ClaimWatch(archive, "study", COMMAND, lambda: "the local trainers are still starting", clock)
+    own.reason(study())
+    clock.seconds = 60.0
+    assert own.reason(study()) == f"#0 waits: the last trainer that tried it has ended: {look().reason}"
 
     # What cannot begin costs no attempt: it waits for a trainer that can read the table.
     with serving(archive, tmp_path / "trainer", study="study", data_folders=(tmp_path,)):

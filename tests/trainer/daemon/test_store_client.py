@@ -366,7 +366,9 @@ def test_repeated_failures_back_off(archive, own, monkeypatch):
         own.back_off(failures, "no files left")
         assert own.claim(1) == []
         waits.append(own.idle_until - now[0])
-    assert waits == [0.25, 0.5, 1.0, 60.0]
+    own.back_off(2, "no files left", doublings=3)
+    assert [*waits, own.idle_until - now[0]] == [0.25, 0.5, 1.0, 60.0, 4.0]
+    own.back_off(20, "no files left")
     now[0] += 59.0
     assert own.claim(1) == []
     now[0] += 1.0

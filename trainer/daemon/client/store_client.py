@@ -188,14 +188,15 @@ class StoreClient:
             self._pace.found_nothing()
         return claims or []
 
-    def back_off(self, failures: int, reason: str) -> None:
+    def back_off(self, failures: int, reason: str, *, doublings: int = 0) -> None:
         """Claim nothing for a while after consecutive failures that another worker might not have.
 
         Args:
             failures: Number of failures in a row.
             reason: Reason of the last one, which the worker's record shows meanwhile.
+            doublings: How often the pause is doubled in addition.
         """
-        seconds = min(REST_SECONDS * 2.0 ** min(failures - 1, 30), LONGEST_REST)
+        seconds = min(REST_SECONDS * 2.0 ** min(failures - 1 + doublings, 30), LONGEST_REST)
         self._pace.rest(seconds)
         log.warning("resting seconds=%g failures=%d", seconds, failures)
         if not self.unreachable:
