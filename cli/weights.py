@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from archive.cli.parameters import force_option
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
 
 
@@ -37,10 +38,17 @@ def weights() -> None:
     help="Folder or fsspec URL with weights of other trainers that may be read, in addition to the archive's own. May "
     "be repeated.",
 )
+@force_option
 @json_option
 @click.pass_context
 def export(
-    ctx: click.Context, evaluation: str, path: Path, raw_inputs: bool, weights_from: tuple[str, ...], as_json: bool
+    ctx: click.Context,
+    evaluation: str,
+    path: Path,
+    raw_inputs: bool,
+    weights_from: tuple[str, ...],
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Export the trained network of an EVALUATION, which has the name of its proposal: STUDY#NUMBER.
 
@@ -52,9 +60,11 @@ def export(
     Weights are verified by their SHA-256. archive study best STUDY lists evaluations with weights.
     """
     from archive.errors import UsageError
+    from archive.exchange import new_file
     from archive.trainer.export import formats, trained
 
     form = formats.check_path(path)
+    new_file.check_free(path, force=force)
     if form == ".safetensors" and raw_inputs:
         raise UsageError("a .safetensors file holds weights alone: --raw-inputs is for .pt2 and .onnx")
     with open_archive(ctx) as archive:
@@ -64,7 +74,7 @@ def export(
         else:
             network = trained.network(archive, evaluation, weights_from)
             content, about = formats.serialise(network, form, raw_inputs=raw_inputs)
-    formats.write(path, content)
+    new_file.write(path, content, force=force)
     _print({**about, "path": str(path), "format": form.removeprefix("."), "bytes": len(content)}, as_json)
 
 

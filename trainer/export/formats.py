@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 
 from archive.errors import SettingsError, TrainingError, UsageError
 from archive.trainer.export.trained import TrainedNetwork, described
-from archive.trainer.storage.atomic import write_atomically
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -56,18 +55,6 @@ def check_path(path: Path) -> str:
     if form == ".onnx" and absent:
         raise SettingsError(f"{' and '.join(absent)} are not installed: pip install 'nas-archive[onnx]'")
     return form
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all.
-
-    Raises:
-        UsageError: It cannot be written.
-    """
-    try:
-        write_atomically(path, content)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def serialise(network: TrainedNetwork, form: str, *, raw_inputs: bool = False) -> tuple[bytes, dict[str, Any]]:

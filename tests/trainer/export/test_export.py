@@ -158,6 +158,14 @@ def test_the_command_writes_each_format(evaluated, store_settings, tmp_path):
         described[form] = json.loads(said)
         assert described[form]["bytes"] == path.stat().st_size
     kept = evaluated.weights.of_evaluation("images#00000")
+    mine = tmp_path / "mine.safetensors"
+    mine.write_bytes(b"of another network")
+    again = ("weights", "export", "images#00000", "--to", str(mine))
+    refused = user.types(*again, code=2).stderr
+    assert f"{mine} exists: choose another name, or replace it with --force" in " ".join(refused.split())
+    assert mine.read_bytes() == b"of another network"
+    user.types(*again, "--force")
+    assert mine.read_bytes() == weights_file.path_of(kept.uri).read_bytes()
     copy = (tmp_path / "model.safetensors").read_bytes()
     assert copy == weights_file.path_of(kept.uri).read_bytes()
     module = evaluated.module("images#00000")
