@@ -12,7 +12,7 @@ import click
 
 from archive.cli.exchange.import_models import model, onnx_file
 from archive.cli.names import PROTOCOL, SPACE, TASK
-from archive.cli.render import json_option, open_archive, print_fields, print_json
+from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
 from archive.errors import UnknownNameError, UsageError
 
 
@@ -30,7 +30,7 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
     """Import every network of a table as an evaluation.
 
     TASK is a tabular task: nb201-cifar10, nb101, table:PATH#COLUMN. Searches on the task then know every result. The
-    other columns become metrics.
+    other columns become metrics. Networks without a finite value are left out, and one line says how many.
     """
     from archive.exchange.importers.external import add
     from archive.exchange.importers.table import external_results
@@ -43,6 +43,12 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
     column = tabular.protocol(protocol).name
     with open_archive(ctx) as archive:
         count = add(archive, tabular.name, column, external_results(tabular, column), direction=tabular.direction)
+    networks = len(tabular.table)
+    if count < networks:
+        value = tabular.protocol(column).column
+        print_message(
+            f"{networks - count} of {networks} networks are left out: their {value} is missing, or no finite number"
+        )
     _print_counts({"task": tabular.name, "protocol": column, "evaluations": count}, as_json)
 
 

@@ -224,3 +224,14 @@ def test_a_minimised_column_of_a_table_is_imported_as_such(archive, types, tmp_p
     found = archive.studies.evaluations()
     assert sorted(each.score for each in found) == [-3.0, -2.0, -1.0]
     assert {each.direction for each in found} == {"minimise"}
+
+
+def test_networks_without_a_value_are_counted_at_the_import_of_a_table(types, tmp_path):
+    texts = [codec.to_nasbench201(cell) for cell in cells(6)]
+    values = [(0, "1"), (1, ""), (2, "nan"), (3, "inf"), (4, "1e308"), (4, "1e308"), (5, "2"), (5, "")]
+    (tmp_path / "x.csv").write_text("\n".join(["arch_str,latency", *(f"{texts[at]},{value}" for at, value in values)]))
+    code, out, said = types("import", "table", "table:x.csv#latency", "--json")
+    assert (code, json.loads(out)["evaluations"]) == (0, 2)
+    assert said == "4 of 6 networks are left out: their latency is missing, or no finite number\n"
+    (tmp_path / "x.csv").write_text("\n".join(["arch_str,latency", f"{texts[0]},1"]))
+    assert types("import", "table", "table:x.csv#latency")[2] == ""
