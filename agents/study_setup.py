@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from archive.errors import StudyConflictError, UsageError
+from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.queue.successive_halving import Rungs
 
 if TYPE_CHECKING:
@@ -52,7 +53,11 @@ def open_study(
     # Imported here because it loads numpy, which listing the names of agents does not need.
     from archive.agents.objectives.support import check
     from archive.agents.transfer.eligibility import chosen
+    from archive.store.studies.creation import check_same
 
+    # First, because the agent and the sources would be checked for a study that is not the stored one.
+    with suppress(UnknownNameError):
+        check_same(requested, archive.studies.get(requested.name))
     if agent is not None:
         check(agent, requested)
     names = chosen(archive, requested, sources, agent)

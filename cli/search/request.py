@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from archive.errors import UnknownNameError, UsageError
+from archive.errors import InfeasibleError, UnknownNameError, UsageError
 from archive.store.protocol_names import ProtocolName, check_word
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
         UsageError: The options contradict each other, the agent's name has settings, or the study's task cannot be
             searched.
         InfeasibleError: No network of the space meets the constraints on known costs.
+        StudyConflictError: The same, with options that contradict the stored study.
     """
     from archive import agents
     from archive.agents.objectives import support
@@ -104,8 +105,10 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
     from archive.cli.search.objectives import resolved
     from archive.known_costs import NO_COSTS
     from archive.store.records import Study
+    from archive.store.studies.creation import check_same
     from archive.trainer.tasks import known_costs, registry
 
+    existing = stored
     several = stored is None and len(options.objectives) > 1
     agent = options.agent or (support.DEFAULT if several else agent_of(stored))
     _refuse_settings(agent)
@@ -133,7 +136,13 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
         further=further,
         constraints=constraints,
     )
-    return SearchRequest(study, task, protocol, agents.get(agent, _feasible(space, constraints, costs)), costs)
+    try:
+        feasible = _feasible(space, constraints, costs)
+    except InfeasibleError:
+        if existing is not None:
+            check_same(study, existing)
+        raise
+    return SearchRequest(study, task, protocol, agents.get(agent, feasible), costs)
 
 
 def _feasible(space: Space, constraints: tuple[Constraint, ...], costs: KnownCosts) -> Space:

@@ -65,6 +65,13 @@ def test_what_is_not_given_is_the_studys_own(user, stored):
         (("--protocol", "diabetes/1"), "exists with protocol diabetes/1+morph, got diabetes/1"),
         (("--space", "cnn"), "task 'diabetes' has no networks in the space 'cnn'"),
         (("--seed", "6"), "exists with seed 5, got 6"),
+        # The agent searches for one objective, and no network of the other space meets the constraint.
+        (
+            ("--objective", "valid_mse", "--objective", "params"),
+            "exists with the objectives valid_mse:minimise, got valid_mse:minimise, params:minimise",
+        ),
+        (("--task", "digits", "--space", "cnn", "--constraint", "params<=1"), "exists with task diabetes, got digits"),
+        (("--constraint", "params<=1"), "exists with the constraints none, got params<=1"),
     ],
 )
 def test_what_is_given_and_differs_is_refused(archive, user, stored, options, reason):
