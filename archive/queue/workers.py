@@ -54,7 +54,8 @@ SET w.heartbeat = timestamp(), w.ended = timestamp()
 WORKERS = """
 MATCH (w:Worker)
 WHERE timestamp() - w.heartbeat <= $milliseconds
-RETURN properties(w) AS worker, timestamp() - w.heartbeat AS silent, timestamp() - w.started AS age,
+RETURN properties(w) AS worker, timestamp() - w.heartbeat AS silent,
+       coalesce(w.ended, timestamp()) - w.started AS age,
        w.rests_until - timestamp() AS rest
 ORDER BY w.started, w.id
 """
@@ -109,7 +110,7 @@ class WorkerStatus:
         device: Device for training.
         slots: Number of trials at a time.
         study: The one study that it serves; None for any study.
-        seconds: Time since its start; None where that is not on record.
+        seconds: Time from its start to its orderly end, or until now; None where that is not on record.
         silent_seconds: Time since the last heartbeat.
         trials: Running trials, the oldest first.
         rest_reason: Reason of the failure after which it is resting; None in other states.

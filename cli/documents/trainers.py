@@ -54,7 +54,7 @@ class TrainerItem(JsonObject):
         device: Device that it trains on.
         slots: Trials it runs at a time.
         study: The one study that it serves; null means any.
-        seconds: Since it arrived.
+        seconds: From its arrival to its end in order, or until now.
         silent_seconds: Since its last heartbeat.
         trials: Running trials, the oldest first.
         rest_reason: Reason of the failure after which it rests; null in other states.

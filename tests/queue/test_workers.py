@@ -68,8 +68,10 @@ def test_silence_by_the_servers_clock_is_what_makes_a_worker_stale(archive, stat
 def test_a_worker_that_left_is_not_stale(archive, status):
     workers.arrive(archive.connection, "w")
     workers.leave(archive.connection, "w")
+    uptime = status()["w"].seconds
     wait_until(lambda: status(stale_seconds=0.01)["w"].silent_seconds > 0.02)
-    assert status(stale_seconds=0.01)["w"].state == "left"
+    left = status(stale_seconds=0.01)["w"]
+    assert (left.state, left.seconds) == ("left", uptime)
     workers.arrive(archive.connection, "w")
     assert status()["w"].state == "idle"
 
