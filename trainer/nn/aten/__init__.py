@@ -5,4 +5,5 @@ network     the graph as a module
 calls       the call of one operation: its arguments from attributes and edges
 layers      modules of operations with tensors of their own, and of those that follow the mode
 initial     initial weights
+shapes      shapes of what a module computes
 """

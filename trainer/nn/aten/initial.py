@@ -1,23 +1,26 @@
 """Initial weights of imported networks, by operation, as the layers of `torch.nn` draw theirs.
 
-| tensor                                            | initial values                                         |
-|---------------------------------------------------|--------------------------------------------------------|
-| weight and bias of convolution, linear, addmm, mm | uniform within 1 / sqrt(fan in)                        |
-| weight of an embedding                            | normal, 0 at the padding index                         |
-| weight and bias of a normalisation                | 1 and 0; running mean 0, running variance 1            |
-| weight of prelu                                   | 0.25                                                   |
-| parameter that multiplies                         | 1                                                      |
-| parameter that is added                           | 0                                                      |
-| parameter that several layers use as a weight     | that of the first                                      |
-| other parameters: tokens, tables of positions     | normal with standard deviation 0.02                    |
+| tensor                                                   | initial values                                 |
+|----------------------------------------------------------|------------------------------------------------|
+| weight and bias of convolution, linear, addmm, mm        | uniform within 1 / sqrt(fan in)                |
+| bias where the shape of the weight is not known          | 0                                              |
+| weight of an embedding                                   | normal, 0 at the padding index                 |
+| weight and bias of a normalisation                       | 1 and 0; running mean 0, running variance 1    |
+| weight of prelu                                          | 0.25                                           |
+| parameter that multiplies, divides or is divided         | 1                                              |
+| parameter that is added or subtracted, of one long side  | 0                                              |
+| parameter that several layers use as a weight            | that of the first                              |
+| other parameters: tokens, tables of positions            | normal with standard deviation 0.02            |
 
-What a model's own code draws otherwise is not part of its graph.
+The fan in is that of the weight as the layer uses it, even where other layers compute it. A recurrent layer is a linear
+layer of its inputs and one of its state here, each with a fan in of its own; `torch.nn` takes that of the state for
+both. What a model's own code draws otherwise is not part of its graph.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -40,7 +43,7 @@ def draw(layer: Layer, name: str, tensor: Tensor, shapes: Mapping[str, tuple[int
         layer: The layer.
         name: Parameter of the operation that the tensor is.
         tensor: The tensor, written.
-        shapes: Shapes of all tensors of the layer, by name.
+        shapes: Shapes of the layer's weights by name: its own, and those that other layers give, where known.
         rng: Source of random numbers.
     """
     if layer.op in _NORMS:
@@ -53,22 +56,38 @@ def draw(layer: Layer, name: str, tensor: Tensor, shapes: Mapping[str, tuple[int
     elif layer.op == "prelu":
         tensor.fill_(PRELU)
     elif layer.op in _MATRICES:
-        bound = 1 / math.sqrt(max(_fan_in(layer.op, shapes.get(_MATRICES[layer.op], ())), 1))
+        bound = _bound(layer.op, shapes.get(_MATRICES[layer.op], ()))
         tensor.uniform_(-bound, bound, generator=rng)
     else:
         tensor.normal_(0.0, TOKEN_DEVIATION, generator=rng)
 
 
-def draw_parameter(architecture: Architecture, at: int, tensor: Tensor, rng: torch.Generator) -> None:
-    """Draw the values of a layer `parameter`, by its first use."""
+def draw_parameter(
+    architecture: Architecture,
+    at: int,
+    tensor: Tensor,
+    shapes: Sequence[Mapping[str, tuple[int, ...]]],
+    rng: torch.Generator,
+) -> None:
+    """Draw the values of a layer `parameter`, by its first use.
+
+    Args:
+        architecture: The network.
+        at: Position of the layer.
+        tensor: The tensor, written.
+        shapes: Shapes of each layer's weights, as `draw` takes them.
+        rng: Source of random numbers.
+    """
     user, argument = _use(architecture, at)
     layer = architecture.layers[user]
     names = [parameter.name for parameter in signatures().get(layer.op, signatures()["relu"])[0].tensors]
     name = names[argument] if argument < len(names) else ""
     if name in weights.OWNED.get(layer.op, ()):
-        draw(layer, name, tensor, {name: tuple(tensor.shape)}, rng)
-    elif layer.op in ("mul", "add"):
-        tensor.fill_(1.0 if layer.op == "mul" else 0.0)
+        draw(layer, name, tensor, shapes[user], rng)
+    elif layer.op in ("mul", "div"):
+        tensor.fill_(1.0)
+    elif layer.op in ("add", "sub") and sum(side > 1 for side in tensor.shape) <= 1:
+        tensor.zero_()
     else:
         tensor.normal_(0.0, TOKEN_DEVIATION, generator=rng)
 
@@ -83,7 +102,8 @@ def _use(architecture: Architecture, at: int) -> tuple[int, int]:
         at = user
 
 
-def _fan_in(op: str, shape: tuple[int, ...]) -> int:
-    if op in ("addmm", "mm"):
-        return shape[0] if shape else 1
-    return math.prod(shape[1:])
+def _bound(op: str, weight: tuple[int, ...]) -> float:
+    """Return the largest initial value of a layer whose weight has a shape; 0 where that is not known."""
+    if not weight:
+        return 0.0
+    return 1 / math.sqrt(max(weight[0] if op in ("addmm", "mm") else math.prod(weight[1:]), 1))

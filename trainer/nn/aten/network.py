@@ -30,6 +30,7 @@ from archive.spaces.aten import content
 from archive.trainer.nn.aten import initial
 from archive.trainer.nn.aten.calls import OperationArguments, function_of
 from archive.trainer.nn.aten.layers import BatchNorm, Dropout, TrainedTensor, Weighted, empty
+from archive.trainer.nn.aten.shapes import shapes_of
 from archive.trainer.protocols.networks import NetworkForm
 
 
@@ -74,30 +75,17 @@ def output_shapes(architecture: Architecture) -> list[tuple[int, ...]]:
         InvalidArchitectureError: It is no member of the space, or its tensors do not fit.
     """
     spaces.get(NAME).validate(architecture)
+    return [shape[1:] for shape in _value_shapes(architecture)]
+
+
+def _value_shapes(architecture: Architecture) -> list[tuple[int, ...]]:
+    """Return the shape of each layer's output, as `output_shapes`, with the batch."""
     try:
         graph = _Graph(architecture, 1)
-        shapes = _Shapes(graph.module())
-        shapes.run(
-            *(torch.empty((1, *given.shape), dtype=getattr(torch, given.dtype), device="meta") for given in graph.given)
-        )
+        shapes = shapes_of(graph.module(), graph.given)
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
         raise InvalidArchitectureError(f"PyTorch cannot build the network: {_first_line(error)}") from error
-    return [shapes.of.get(graph.value[u].name, ()) for u in range(len(architecture.layers) - 1)]
-
-
-class _Shapes(fx.Interpreter):
-    """Runs a module and keeps the shape of each value, without the batch."""
-
-    def __init__(self, module: fx.GraphModule) -> None:
-        super().__init__(module.eval())
-        self.of: dict[str, tuple[int, ...]] = {}
-
-    def run_node(self, n: fx.Node) -> object:
-        """Run a node, and keep the shape of its value."""
-        value = super().run_node(n)
-        if isinstance(value, Tensor):
-            self.of[n.name] = tuple(value.shape[1:])
-        return value
+    return [shapes.get(graph.value[u].name, ()) for u in range(len(architecture.layers) - 1)]
 
 
 def tensor_name(layer: Layer, at: int, attribute: str) -> str:
@@ -262,22 +250,48 @@ def _filled(architecture: Architecture, module: fx.GraphModule, seed: int) -> fx
     """Give the tensors memory and values."""
     module.to_empty(device="cpu")
     rng = torch.Generator().manual_seed(seed)
+    shapes = _weight_shapes(architecture)
     with torch.no_grad():
         for u, layer in enumerate(architecture.layers):
             if layer.op == "parameter":
-                initial.draw_parameter(architecture, u, module.get_parameter(tensor_name(layer, u, "shape")), rng)
+                values = module.get_parameter(tensor_name(layer, u, "shape"))
+                initial.draw_parameter(architecture, u, values, shapes, rng)
             elif layer.op == "constant":
                 buffer = module.get_buffer(f"{layer.op}_{u}")
                 buffer.copy_(_constant(layer, buffer.dtype))
-            shapes = {name: weights.shape(layer, name) for name in owned(layer)}
-            for name in shapes:
+            for name in owned(layer):
                 full = tensor_name(layer, u, name)
                 tensor = module.get_buffer(full) if name in weights.BUFFERS else module.get_parameter(full)
-                initial.draw(layer, name, tensor, shapes, rng)
+                initial.draw(layer, name, tensor, shapes[u], rng)
         for part in module.children():
             if isinstance(part, BatchNorm) and part.num_batches_tracked is not None:
                 part.num_batches_tracked.zero_()
     return module
+
+
+def _weight_shapes(architecture: Architecture) -> list[dict[str, tuple[int, ...]]]:
+    """Return the shapes of each layer's weights by name: its own, and those that other layers give, where known."""
+    found = [{name: weights.shape(layer, name) for name in owned(layer)} for layer in architecture.layers]
+    given = [
+        (u, signature.tensors[number].name, tail)
+        for u, layer in enumerate(architecture.layers)
+        if layer.op in weights.OWNED
+        for used in [wiring.values(architecture, u)]
+        for signature in [resolve(layer.op, layer.attributes, used.keys())]
+        for number, tail in used.items()
+        if signature.tensors[number].name in weights.OWNED[layer.op]
+    ]
+    if not given:
+        return found
+    try:
+        outputs = _value_shapes(architecture)
+    except InvalidArchitectureError:
+        # Its tensors do not fit; a call of the module will say so.
+        return found
+    for u, name, tail in given:
+        if outputs[tail]:
+            found[u][name] = outputs[tail]
+    return found
 
 
 def _constant(layer: Layer, dtype: torch.dtype) -> Tensor:
