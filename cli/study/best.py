@@ -93,10 +93,12 @@ def _by_estimate(snapshot: Snapshot, ranked: Sequence[Recommendation]) -> list[d
 
 
 def _print(study: Study, items: list[dict[str, Any]]) -> None:
-    """Write a table; a column for each metric on test data, for the costs, and for the weights where some were kept."""
+    """Write a table; with columns for metrics on test data, costs, constrained quantities, and weights, where known."""
     tested = sorted({metric for item in items for metric in item["metrics"] if metric.startswith(TEST)})
     kept = ["weights"] if any(item["weights"] for item in items) else []
-    costs = [name for name in SHOWN_COSTS if any(item["metrics"].get(name) is not None for item in items)]
+    constrained = (each.name for each in study.constraints if each.name not in (study.objective, *tested))
+    asked = dict.fromkeys((*SHOWN_COSTS, *constrained))
+    costs = [name for name in asked if any(item["metrics"].get(name) is not None for item in items)]
     expected = ("expected", "95 %", "evaluations") if items[0]["expected"] else ()
     rows = [
         (

@@ -15,6 +15,7 @@ import pytest
 from archive import frames
 from archive.agents.base import Suggestion
 from archive.cli.search import live
+from archive.constraints import parse
 from archive.exchange import study_rows
 from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion
@@ -60,6 +61,14 @@ def test_results_of_whole_trainings_come_alone_and_with_their_weights(archive, u
     assert (row["number"], row["weights"]) == (1, "file:///kept")
     told = user.types("study", "best", "study").stdout
     assert "test_accuracy" in told and "0.25" in told and "file:///kept" in told
+
+
+def test_the_best_are_shown_with_the_quantities_of_the_constraints(archive, user):
+    bounds = ("memory<=3", "score>0", "test_accuracy>0.1", "params<=9")
+    propose(archive, cells(1), objective="score", constraints=tuple(map(parse, bounds)))
+    complete(archive, 0.5, metrics={"score": 0.5, "test_accuracy": 0.25, "memory": 2.75, "params": 7.0, "other": 1.0})
+    head = user.types("study", "best", "study").stdout.splitlines()[0].replace("┃", " ").split()
+    assert head == ["number", "architecture", "score", "test_accuracy", "params", "memory", "epochs", "seconds"]
 
 
 def test_noisy_results_are_ranked_by_their_estimates_beside_the_luckiest(archive, user):
