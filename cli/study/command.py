@@ -43,14 +43,20 @@ def study() -> None:
 @json_option
 @click.pass_context
 def list_studies(ctx: click.Context, as_json: bool) -> None:
-    """List the studies, oldest first."""
+    """List the studies, oldest first.
+
+    Complete are results of whole trainings, pruned those of trainings that paused at a rung; both count toward the
+    budget.
+    """
     with open_archive(ctx) as archive:
         summaries = archive.studies.list()
     rows = [study_item(summary.study, summary.counts, summary.best) for summary in summaries]
     if as_json:
         print_json({"studies": rows})
     elif rows:
-        columns = ("study", "task", "space", "objective", "complete", "failed", "budget", "best")
+        # Partial results of studies with rungs count toward the budget.
+        pruned = ["pruned"] if any(row["counts"]["pruned"] for row in rows) else []
+        columns = ("study", "task", "space", "objective", "complete", *pruned, "failed", "budget", "best")
         print_table(columns, [[{**row, **row["counts"]}[column] for column in columns] for row in rows])
     else:
         print_message("no study yet; start one with: archive search --agent nasbot")

@@ -56,6 +56,10 @@ def test_results_of_whole_trainings_come_alone_and_with_their_weights(archive, u
     held = archive.proposals.claim("w", study="study", lease_seconds=LONG)
     archive.proposals.complete(held.id, held.token, Result(0.9), pruned=True)
     assert [row["state"] for row in best(user)] == ["pruned"]
+    table = user.types("study", "list").stdout.splitlines()
+    head, row = table[0].replace("┃", " ").split(), table[2].replace("│", " ").split()
+    assert head == ["study", "task", "space", "objective", "complete", "pruned", "failed", "budget", "best"]
+    assert row[4:8] == ["0", "1", "0", "1000"]
     complete(archive, 0.5, metrics={"test_accuracy": 0.25}, weights=Weights("file:///kept", "0" * 64, 1))
     (row,) = best(user, "--top", "5")
     assert (row["number"], row["weights"]) == (1, "file:///kept")
