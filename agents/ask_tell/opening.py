@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from archive.constraints import parse as parse_constraint
 from archive.errors import StudyConflictError, UsageError
@@ -30,7 +30,7 @@ def study(
     constraints: Sequence[str] | None = None,
     budget: int | None = None,
     seed: int | None = None,
-    warm_start: Sequence[str] | Literal["all"] = (),
+    warm_start: str | Sequence[str] = (),
     costs: KnownCosts = NO_COSTS,
 ) -> AskTellStudy:
     """Open a study to ask, tell and enqueue, for a training loop of the caller.
@@ -48,7 +48,8 @@ def study(
         constraints: Bounds on metrics that are told or on costs, `NAME<=NUMBER` with `<=`, `<`, `>=` or `>` [none].
         budget: Most evaluations [no limit].
         seed: Seed of the agents [0].
-        warm_start: Studies to start warm from, or `"all"` eligible ones: see `archive.agents.transfer.eligibility`.
+        warm_start: A study to start warm from, or several, or `"all"` eligible ones: see
+            `archive.agents.transfer.eligibility`.
         costs: Costs that need no training, by the name of the objective or the constraint, as functions of several
             networks. They are computed for every candidate, and no network is proposed that does not meet a constraint
             on one; without them, quantities are learnt from what is told. They are not stored: pass them each time.
@@ -92,7 +93,8 @@ def study(
     if feasible is not own:
         # The search for a network that meets the constraints fails before anything is stored.
         feasible.initial_pool()
-    open_study(archive, requested, budget=budget, seed=seed, sources=warm_start)
+    sources = [warm_start] if isinstance(warm_start, str) and warm_start != "all" else warm_start
+    open_study(archive, requested, budget=budget, seed=seed, sources=sources)
     return AskTellStudy(archive, name, feasible, costs)
 
 

@@ -37,3 +37,8 @@ def test_a_new_study_that_is_its_own_source_is_no_name_mistyped(archive, evaluat
     with pytest.raises(UsageError, match="'told2' cannot start warm from itself"):
         open_study(archive, asked, sources=["told2"])
     assert archive.studies.names() == ["evaluated"]
+
+
+def test_one_source_is_named_as_it_is(archive, evaluated):
+    agents.study(archive, "next", "mlp", task="evaluated", warm_start="evaluated")
+    assert archive.studies.sources("next") == ["evaluated"]
