@@ -1,6 +1,6 @@
 """The web server of the page: a socket, and uvicorn on it until a signal.
 
-The socket is bound first, so that a port in use is one clear error, and so that the address with the token can be shown
+The socket listens first, so that a port in use is one clear error, and so that the address with the token can be shown
 before the first request.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -91,7 +92,9 @@ class DashboardServer:
     def run(self) -> None:
         """Serve until SIGINT, SIGTERM or `stop`."""
         try:
-            self._server.run(sockets=[self._socket])
+            # Ctrl-C is the ordinary end; uvicorn raises it again once it has closed the connections.
+            with suppress(KeyboardInterrupt):
+                self._server.run(sockets=[self._socket])
         finally:
             self._socket.close()
 
@@ -107,6 +110,8 @@ def _bound(host: str, port: int) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
+        # A browser that opens the printed address at once waits for the answer instead of being refused.
+        bound.listen()
     except (OSError, OverflowError) as error:
         bound.close()
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
