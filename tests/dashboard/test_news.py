@@ -108,6 +108,32 @@ def test_a_value_that_a_user_corrects_is_news(archive, news):
     assert message["about"]["best"]["number"] == 0
 
 
+def test_partial_results_are_the_best_until_there_is_a_whole_one(archive, news):
+    def end(value, *, pruned):
+        claim = archive.proposals.claim("trainer", study="study")
+        archive.proposals.complete(claim.id, claim.token, Result(value, {"accuracy": value}), pruned=pruned)
+
+    def best():
+        head, listed = looked(news).entry("about")["best"], StudiesFeed(archive.connection).look()["study"]["best"]
+        assert head["value"] == listed == archive.studies.snapshot("study").incumbent.value
+        return head["number"], listed
+
+    propose(archive, cells(4))
+    assert looked(news).entry("about")["best"] is None
+    end(0.75, pruned=True)
+    assert best() == (0, 0.75)
+    end(0.875, pruned=True)
+    assert best() == (1, 0.875)
+    # A promoted proposal keeps its result while it waits and runs.
+    for state in ("WAITING", "RUNNING", "PRUNED"):
+        archive.query(f"MATCH (p:Proposal {{id: 'study#00001'}}) SET p.state = '{state}'", write=True)
+        assert best() == (1, 0.875)
+    end(0.25, pruned=False)
+    assert best() == (2, 0.25)
+    end(0.125, pruned=False)
+    assert best() == (2, 0.25)
+
+
 def test_another_study_of_the_same_name_and_another_process_are_loaded_again(archive, news):
     evaluate(archive, [0.25, 0.75])
     seen, _ = told(news, 0)

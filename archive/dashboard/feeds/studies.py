@@ -7,7 +7,6 @@ number of its open proposals has changed, and not more often than a twentieth of
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from archive.dashboard.feeds.base import Entries, Feed
@@ -118,9 +117,9 @@ class StudiesFeed(Feed):
 
 
 def _best(study: Study, rows: list[dict[str, Any]]) -> float | None:
-    # Partial results are not comparable: they count only without whole ones.
-    for states in (("COMPLETE",), ("COMPLETE", "PRUNED")):
-        kept: list[Mapping[str, Any]] = [row for row in rows if row["state"] in states]
+    # Partial results are not comparable: they count only without whole ones. A promoted proposal has one while it runs.
+    whole = [row for row in rows if row["state"] == "COMPLETE"]
+    for kept in (whole, rows):
         if study.direction == "minimise":
             values = [row["smallest"] for row in kept if row["smallest"] is not None]
             if values:

@@ -206,7 +206,6 @@ class StudyFeed(Feed):
         self.rows = dict(sorted(read.items()))
         others = [row for row in self.rows.values() if row[STATE] != "COMPLETE"]
         self._counts = Counter(map(_kind, others)) + Counter(complete=len(read) - len(others))
-        self._best = None
         self._improve(self.rows.values())
         self._lately.append({row[NUMBER] for row in others if _is_open(row)})
         self._recheck = deque(row[NUMBER] for row in others if _is_doubtful(row))
@@ -246,15 +245,16 @@ class StudyFeed(Feed):
         return [tuple(row) for row in read]
 
     def _improve(self, rows: Iterable[Row]) -> None:
-        better = sign(self.study.direction)
-        for row in rows:
-            value = row[VALUE]
-            if row[STATE] != "COMPLETE" or value is None or value != value or not row[FEASIBLE_AT]:
-                continue
-            best = self._best
-            # Of equal values the earlier one is no worse; a corrected value of the same proposal replaces it.
-            if best is None or (better * value, -row[NUMBER]) > (better * best[VALUE], -best[NUMBER]):
-                self._best = row
+        better, best = sign(self.study.direction), self._best
+        if best is not None and self.rows.get(best[NUMBER]) is not best:
+            best, rows = None, self.rows.values()  # its value was corrected, say: all are candidates
+        known = [row for row in rows if row[VALUE] is not None and row[VALUE] == row[VALUE] and row[FEASIBLE_AT]]
+        # Partial results count only without whole ones. Of equal values the earlier one is no worse.
+        self._best = max(
+            known if best is None else [best, *known],
+            key=lambda row: (row[STATE] == "COMPLETE", better * row[VALUE], -row[NUMBER]),
+            default=None,
+        )
 
     def _about(self) -> dict[str, Any]:
         study, best = self.study, self._best
