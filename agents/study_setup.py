@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from archive.errors import StudyConflictError, UnknownNameError, UsageError
+from archive.errors import StudyConflictError, UsageError
 from archive.queue.successive_halving import Rungs
 
 if TYPE_CHECKING:
@@ -42,8 +41,8 @@ def open_study(
         StudyConflictError: It exists with another task, protocol, space, objectives, direction, seed or rungs; without
             requested rungs those of the study apply.
         UnknownNameError: A source does not exist. Nothing is stored then.
-        UsageError: The budget is below 1, a source is the study itself or not eligible, or the agent searches for one
-            of several objectives.
+        UsageError: The name of a new study is invalid, the budget is below 1, a source is the study itself or not
+            eligible, or the agent searches for one of several objectives.
     """
     if budget is not None and budget < 1:
         raise UsageError(f"--budget must be at least 1 evaluation, got {budget}")
@@ -53,11 +52,13 @@ def open_study(
     # Imported here because it loads numpy, which listing the names of agents does not need.
     from archive.agents.objectives.support import check
     from archive.agents.transfer.eligibility import chosen
-    from archive.store.studies.creation import check_same
+    from archive.store.studies.creation import check_new_name, check_same
 
     # First, because the agent and the sources would be checked for a study that is not the stored one.
-    with suppress(UnknownNameError):
+    if requested.name in archive.studies.names():
         check_same(requested, archive.studies.get(requested.name))
+    else:
+        check_new_name(requested.name)
     if agent is not None:
         check(agent, requested)
     names = chosen(archive, requested, sources, agent)

@@ -23,6 +23,7 @@ from archive.exchange.export_queries import asking
 from archive.exchange.file_format import MOST_BYTES, Contents, DumpReader
 from archive.exchange.record_lines import Record, text_of
 from archive.store.properties import from_json, to_json
+from archive.store.studies.creation import check_new_name
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
@@ -158,8 +159,7 @@ def _references(kind: str, record: Record) -> Iterable[tuple[str, str]]:
 def _names(rename: Mapping[str, str] | None) -> dict[str, str]:
     names = dict(rename or {})
     for new in names.values():
-        if not new or "#" in new:
-            raise UsageError(f"a study needs a name without '#', got {new!r}")
+        check_new_name(new)
     if len(set(names.values())) < len(names):
         raise UsageError(f"two studies cannot have one name, got {', '.join(sorted(names.values()))}")
     return names

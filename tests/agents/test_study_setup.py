@@ -39,6 +39,19 @@ def test_a_new_study_that_is_its_own_source_is_no_name_mistyped(archive, evaluat
     assert archive.studies.names() == ["evaluated"]
 
 
+@pytest.mark.parametrize("name", ["", "all", "a,b", " ", " a", "a\n", "-x", "a#1"])
+def test_a_new_study_has_a_name_that_options_can_name(archive, name):
+    with pytest.raises(UsageError, match="a new study needs a name that options"):
+        open_study(archive, Study(name, "t", "t/1", "mlp"))
+    assert archive.studies.names() == []
+
+
+def test_a_study_of_any_name_goes_on(archive):
+    former = Study("a,b", "t", "t/1", "mlp")
+    archive.studies.create(former)
+    assert open_study(archive, former, budget=7).budget == 7
+
+
 def test_one_source_is_named_as_it_is(archive, evaluated):
     agents.study(archive, "next", "mlp", task="evaluated", warm_start="evaluated")
     assert archive.studies.sources("next") == ["evaluated"]

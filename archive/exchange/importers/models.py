@@ -24,6 +24,7 @@ from archive.queue.admission import Request, admit, known
 from archive.store import costs
 from archive.store.properties import result_properties, to_json
 from archive.store.records import Direction, Result, Study
+from archive.store.studies.creation import check_new_name
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -110,6 +111,8 @@ def _proposed(
     archive: Archive, architecture: Architecture, place: Place, name: str, token: str, result: Result | None
 ) -> str:
     direction: Direction = place.direction or "maximise"
+    if name not in archive.studies.names():
+        check_new_name(name)
     stored = archive.studies.create(
         Study(name, place.task, place.protocol, architecture.space, place.objective, direction)
     )

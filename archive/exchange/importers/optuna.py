@@ -26,6 +26,7 @@ from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, SettingsError, UnknownNameError, UsageError
 from archive.queue.admission import Request, admit
 from archive.store.records import Direction, Result, Study
+from archive.store.studies.creation import check_new_name
 
 if TYPE_CHECKING:
     import optuna
@@ -136,6 +137,8 @@ def import_study(archive: Archive, source: optuna.Study, study: Study, read: Rea
         study.name, study.task, study.protocol, study.space, study.objective, direction, len(trials),
         {"optuna": source.study_name}, study.space_config,
     )  # fmt: skip
+    if study.name not in archive.studies.names():
+        check_new_name(study.name)
     archive.studies.create(made)
     if archive.studies.get(study.name).budget < len(trials):
         archive.studies.set_budget(study.name, len(trials))

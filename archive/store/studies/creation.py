@@ -60,6 +60,19 @@ def check(study: Study) -> None:
     check_budget(study.budget)
 
 
+def check_new_name(name: str) -> None:
+    """Check that commands can name a new study with this name, as their options and arguments are read.
+
+    Raises:
+        UsageError: It is `all`, is blank at an end, contains a comma or a `#`, or begins with a hyphen.
+    """
+    if not name or name == "all" or name != name.strip() or name.startswith("-") or "," in name or "#" in name:
+        raise UsageError(
+            "a new study needs a name that options of other commands can name: not 'all', without a comma or a '#', a "
+            f"hyphen at the beginning or a blank at an end, got {name!r}"
+        )
+
+
 def check_objectives(objectives: Sequence[Objective]) -> None:
     """Check that a study can have these objectives.
 
