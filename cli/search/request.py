@@ -163,7 +163,8 @@ def _name(
     constraints: tuple[Constraint, ...],
 ) -> str:
     names = (*(each.name for each in further), *(each.label for each in constraints))
-    return "-".join([agent, space.name, task.label, *names])
+    # Names of files and columns may have signs that no name of a study may.
+    return "-".join([agent, space.name, task.label, *names]).strip().translate({ord(","): "-", ord("#"): "-"})
 
 
 def _refuse_settings(agent: str) -> None:

@@ -21,7 +21,7 @@ from tests.support.stores import suggest
 @pytest.fixture
 def types(archive, store_settings, tmp_path):
     """Types `archive search` on a table of ten cells."""
-    path = tmp_path / "some table.csv"
+    path = tmp_path / "some table, of ten.csv"
     lines = [
         f"{codec.to_nasbench201(cell)},{at % 7}" for at, cell in enumerate(spaces.get("nasbench201").members()[:10])
     ]
@@ -37,7 +37,7 @@ def types(archive, store_settings, tmp_path):
 
 def test_a_search_on_a_table_resumes_and_ends_with_the_table(archive, types):
     first = json.loads(types("--agent", "random", "--budget", "4", "--json").stdout)
-    assert first["study"] == "random-nasbench201-some table-accuracy"
+    assert first["study"] == "random-nasbench201-some table- of ten-accuracy"
     assert (first["evaluations"], first["failed"], first["objective"]) == (4, 0, "accuracy")
     # The table has fewer networks than the budget: each is evaluated once.
     last = json.loads(types("--agent", "random", "--budget", "30", "--batch", "3", "--json").stdout)
@@ -48,7 +48,7 @@ def test_a_search_on_a_table_resumes_and_ends_with_the_table(archive, types):
     evaluations = archive.studies.evaluations(last["study"])
     assert sorted(each.value for each in evaluations) == [0, 0, 1, 1, 2, 2, 3, 4, 5, 6]
     assert len({each.architecture.functional_key for each in evaluations}) == 10
-    assert archive.studies.get(last["study"]).space_config["table"].endswith("some table.csv")
+    assert archive.studies.get(last["study"]).space_config["table"].endswith("some table, of ten.csv")
 
 
 def test_a_search_that_has_all_networks_says_so_and_advises_no_more_of_it(types):
