@@ -1,6 +1,7 @@
 // @ts-check
 /** Tables: sortable columns, rows that the keyboard reaches, rows replaced in place. */
 
+import { controlsOf } from "./focus.js";
 import { el, fill } from "./page.js";
 
 /**
@@ -35,7 +36,7 @@ export class Table {
     /** @type {any[]} */
     this.rows = [];
     this.head = el("tr");
-    this.body = el("tbody");
+    this.body = /** @type {HTMLTableSectionElement} */ (el("tbody"));
     /** @type {Map<string, HTMLElement>} elements of the rows that are shown */
     this.made = new Map();
     this.element = el("div.table", {}, el("table", {}, el("thead", {}, this.head), this.body));
@@ -48,10 +49,27 @@ export class Table {
     this.rows = rows;
     const before = this.made;
     this.made = new Map();
-    const focused = [...this.body.children].indexOf(/** @type {Element} */ (document.activeElement?.closest("tr")));
+    const refocus = this.#focused();
     fill(this.body, this.#ordered().map((row) => this.#kept(row, before)),
       rows.length ? null : el("tr", {}, el("td.quiet", { colspan: this.columns.length }, this.options.empty ?? "none")));
-    if (focused >= 0) /** @type {HTMLElement} */ (this.body.children[focused])?.focus();
+    refocus?.();
+  }
+
+  /**
+   * Return what gives the focus back to its row, and to its control there, after the rows were replaced; null if it is
+   * elsewhere. The neighbour of a row that is gone has it then, but none of its controls, which may do something else.
+   */
+  #focused() {
+    const control = /** @type {HTMLElement | null} */ (document.activeElement);
+    const row = control?.closest("tr");
+    if (!control || !row || !this.body.contains(row)) return null;
+    const place = row.rowIndex - 1;
+    return () => {
+      const rows = [...this.body.rows];
+      const same = row.isConnected ? row : rows.find((each) => each.dataset.key === row.dataset.key);
+      const inside = same && (same.contains(control) ? control : controlsOf(same).find((each) => each.textContent === control.textContent));
+      (inside ?? same ?? rows[Math.min(place, rows.length - 1)]).focus({ preventScroll: true });
+    };
   }
 
   /** Set the order of a table that is sorted elsewhere. @param {string} sort @param {boolean} descending */
@@ -105,7 +123,8 @@ export class Table {
   /** @param {any} row */
   #row(row) {
     const link = this.options.link?.(row) ?? null;
-    return el("tr", { tabindex: 0, dataset: link ? { link } : {} }, this.columns.map((column) => {
+    const key = String(link ?? row[this.columns[0].name]);
+    return el("tr", { tabindex: 0, dataset: link ? { key, link } : { key } }, this.columns.map((column) => {
       const value = column.cell ? column.cell(row) : row[column.name];
       return el(`td${column.numeric ? ".number" : ""}${column.tight ? ".tight" : ""}${column.wide ? ".wide" : ""}`, {}, value ?? "–");
     }));

@@ -1,6 +1,7 @@
 // @ts-check
 /** Objectives of a study with several: the best of each, the Pareto set, and its hypervolume over time. */
 
+import { offer } from "../parts/focus.js";
 import { address, api, carry, choice, el, failed, fill, networkAnchor, number, section, studyPath } from "../parts/page.js";
 import { Scatter } from "../parts/scatter.js";
 import { Table } from "../parts/table.js";
@@ -65,8 +66,8 @@ function showFront() {
   const further = found.objectives.slice(1).map((/** @type {any} */ each) => each.name);
   const chosen = further.includes(address.get("objective")) ? address.get("objective") : further[0];
   const across = 1 + further.indexOf(chosen);
-  fill(tools, further.length > 1 && choice("against", further.map((/** @type {string} */ each) => [each, each]), chosen, (objective) => { carry({ objective }); showFront(); }),
-    el("span.legend", {}, el("span", {}, el("i.swatch-1"), "Pareto set")));
+  offer(tools, further, () => [further.length > 1 && choice("against", further.map((/** @type {string} */ each) => [each, each]), chosen, (objective) => { carry({ objective }); showFront(); }),
+    el("span.legend", {}, el("span", {}, el("i.swatch-1"), "Pareto set"))]);
   const others = found.others.length;
   const x = results.map((each) => each.values[across]);
   const order = found.front.map((/** @type {any} */ _, /** @type {number} */ at) => others + at).sort((/** @type {number} */ one, /** @type {number} */ two) => x[one] - x[two]);

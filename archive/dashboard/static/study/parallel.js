@@ -1,6 +1,7 @@
 // @ts-check
 /** Hyperparameters of a study's results, or sizes of its networks, beside the value. */
 
+import { refill } from "../parts/focus.js";
 import { address, api, carry, el, failed, fill, section, studyPath } from "../parts/page.js";
 import { ParallelView } from "../parts/parallel.js";
 import { whenSeen } from "../parts/timing.js";
@@ -60,7 +61,7 @@ function showAxes(found) {
     return el("label", {}, box, ` ${each}`);
   });
   // Replaced in place, so that the list stays open.
-  fill(axes, el("summary", {}, `Axes: ${shown.length} of ${found.known.length}`), el("div.checks", {}, boxes),
+  refill(axes, el("summary", {}, `Axes: ${shown.length} of ${found.known.length}`), el("div.checks", {}, boxes),
     address.has("axis") && el("button.small", { type: "button", onclick: () => choose([]) }, "Usual axes"));
 }
 

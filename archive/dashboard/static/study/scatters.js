@@ -1,6 +1,7 @@
 // @ts-check
 /** Scatter plots of a study's results: progress, value against cost with the front, predicted and observed. */
 
+import { offer } from "../parts/focus.js";
 import { address, carry, choice, el, fill, number, section } from "../parts/page.js";
 import { improvements, sorted } from "../parts/points.js";
 import { COLOURS, Scatter } from "../parts/scatter.js";
@@ -84,12 +85,17 @@ function showFront() {
   if (!known.length) return;
   const chosen = known.find(([column]) => column === address.get("cost")) ?? known[0];
   const log = (address.get("log") ?? "yes") === "yes";
-  fill(frontTools, choice("cost", known, chosen[0], (cost) => { carry({ cost }); showFront(); }),
-    el("label.choice", {}, el("input", { type: "checkbox", checked: log, onchange: () => { carry({ log: log ? "no" : null }); showFront(); } }), " logarithmic"));
+  offer(frontTools, known, () => [choice("cost", known, chosen[0], (cost) => { carry({ cost }); showFront(); }), logarithmic(log)]);
   const [x, y] = [points.column(chosen[0]), points.column("value")];
   const shown = points.comparable().map((each, at) => Number(each && Number.isFinite(x[at])));
   front.show({ x, y, kind: points.column("agent"), shown, xTitle: chosen[1], yTitle: points.about.objective, log,
     lines: [{ points: improvements(x, y, shown, sign()), kind: "--orange", step: true }] });
+}
+
+/** @param {boolean} checked */
+function logarithmic(checked) {
+  const box = /** @type {HTMLInputElement} */ (el("input", { type: "checkbox", checked, onchange: () => { carry({ log: box.checked ? null : "no" }); showFront(); } }));
+  return el("label.choice", {}, box, " logarithmic");
 }
 
 function showPredicted() {

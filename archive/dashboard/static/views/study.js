@@ -6,6 +6,7 @@ import {
   studyPath, toast, view,
 } from "../parts/page.js";
 import { Curves } from "../parts/curves.js";
+import { offer, refill } from "../parts/focus.js";
 import { follow } from "../parts/live.js";
 import { noteOf } from "../parts/note.js";
 import { Points } from "../parts/points.js";
@@ -56,7 +57,7 @@ function showFacts() {
   const done = (about.counts.complete ?? 0) + (about.counts.pruned ?? 0);
   const best = about.best;
   const fact = (/** @type {string} */ title, /** @type {any} */ value) => el("div", {}, el("dt", {}, title), el("dd", {}, value));
-  fill(facts,
+  refill(facts,
     fact(`best ${about.objective}`, best ? [el("b", { id: "best" }, number(best.value)), " ", networkAnchor(best.architecture),
       " ", el("button.small", { type: "button", onclick: () => openNumber(best.number) }, `#${best.number}`)] : "–"),
     fact("evaluated", [el("span", { id: "done" }, String(done)), ` of ${about.budget} `, el("progress", { value: Math.min(1, done / (about.budget || 1)), max: 1 })]),
@@ -96,10 +97,11 @@ function showCurves() {
   const metric = metrics.has(address.get("metric") ?? "") ? /** @type {string} */ (address.get("metric")) : usual ?? [...metrics][0];
   curvesCard.hidden = !metric;
   if (!metric) return;
-  const top = address.get("top") ?? "20";
-  fill(curveTools, choice("metric", [...metrics].sort().map((each) => [each, each]), metric, (value) => { carry({ metric: value }); showCurves(); }),
-    choice("best", ["5", "20", "100", "500"].map((each) => [each, each]), top, (value) => { carry({ top: value }); loadCurves(); }),
-    el("span.legend", {}, el("span", {}, el("i.swatch-0"), "best"), el("span", {}, el("i.swatch-1"), "running")));
+  const names = [...metrics].sort();
+  offer(curveTools, [names, usual], () => [
+    choice("metric", names.map((each) => [each, each]), metric, (value) => { carry({ metric: value }); showCurves(); }),
+    choice("best", ["5", "20", "100", "500"].map((each) => [each, each]), address.get("top") ?? "20", (value) => { carry({ top: value }); loadCurves(); }),
+    el("span.legend", {}, el("span", {}, el("i.swatch-0"), "best"), el("span", {}, el("i.swatch-1"), "running"))]);
   const lines = [];
   for (const each of bestCurves) {
     if (each.curve[metric]) lines.push({ label: `#${each.number}`, x: each.epochs, y: each.curve[metric], colour: "--blue" });
@@ -123,7 +125,7 @@ async function loadTable() {
     table.show(found.proposals);
     const last = Math.max(0, Math.ceil(found.total / PAGE) - 1);
     const go = (/** @type {number} */ to) => () => { carry({ page: to ? String(to) : null }); loadTable(); };
-    fill(pager, el("span.quiet", {}, `${found.total} proposals`), last > 0 && [el("button.small", { type: "button", disabled: page === 0, onclick: go(page - 1) }, "previous"),
+    refill(pager, el("span.quiet", {}, `${found.total} proposals`), last > 0 && [el("button.small", { type: "button", disabled: page === 0, onclick: go(page - 1) }, "previous"),
       `${page + 1} of ${last + 1}`, el("button.small", { type: "button", disabled: page >= last, onclick: go(page + 1) }, "next")]);
   } catch (error) {
     return mine === asked && failed(pager, error);
