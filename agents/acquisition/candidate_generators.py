@@ -96,7 +96,7 @@ class ListedCandidates(CandidateGenerator):
         """List the members."""
         listed = space.members() if members is None else members
         if listed is None:
-            raise UsageError(f"candidates 'members' needs a space that can be listed, got {space!r}")
+            raise UsageError(f"candidates 'members' needs a space that can be listed, got {space.name!r}")
         self._members = listed
         self.listing = Listing([member.functional for member in listed])
         self._keys = [member.functional_key for member in listed]

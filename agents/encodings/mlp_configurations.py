@@ -69,7 +69,7 @@ class Perceptrons:
     def __init__(self, space: Space, activation: str = "relu") -> None:
         """Derive the parameters from the limits of the space."""
         if space.name != MLP.name:
-            raise UsageError(f"arc searches chains of hidden layers, in the space mlp alone, got {space!r}")
+            raise UsageError(f"arc searches chains of hidden layers, in the space mlp alone, got {space.name!r}")
         activations = MLP.of_group("rectifier", "sigmoid")
         if activation not in (ANY, *activations):
             raise UsageError(f"activation must be {ANY} or one of {', '.join(activations)}, got {activation!r}")

@@ -41,6 +41,10 @@ from archive.store.records import Constraint, Result, State, Study
 REDUCTION = 3
 """Default reduction: one of this many proposals is promoted."""
 
+_MOST_RUNGS = 64
+"""Number of rungs above which no training is long enough: each is at least twice as long as the one below."""
+_LARGEST_SHOWN = 10**9
+
 
 @dataclass(frozen=True)
 class Rungs:
@@ -82,9 +86,11 @@ class Rungs:
         """
         if count < 2:
             raise UsageError(f"there must be at least 2 rungs, or epochs in increasing order such as 2,6, got {count}")
-        shortest = reduction ** (count - 1)
-        if whole < shortest:
-            raise UsageError(f"{count} rungs, reduced by {reduction} each, need {shortest} epochs, got {whole}")
+        # A power with more digits than a reader needs, or than memory holds, is not computed.
+        shortest = reduction ** (count - 1) if count <= _MOST_RUNGS else None
+        if shortest is None or whole < shortest:
+            needed = f"{reduction}^{count - 1}" if shortest is None or shortest > _LARGEST_SHOWN else str(shortest)
+            raise UsageError(f"{count} rungs, reduced by {reduction} each, need {needed} epochs, got {whole}")
         return cls(tuple(round(whole / reduction**below) for below in range(count - 1, -1, -1)), reduction)
 
     @classmethod

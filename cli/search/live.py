@@ -148,8 +148,8 @@ class LiveView:
             return f"{name} {view.reason}" if view.cancelled else f"{name} failed: {view.reason or '–'}"
         if view.state in (State.COMPLETE, State.PRUNED):
             best = snapshot.incumbent.value if snapshot.incumbent else None
-            cost = f"after {view.epochs} epochs, {_number(view.seconds, '.1f')} s"
-            return f"{name} {view.state.lower()}: {self._metric} {_number(view.value)} {cost}; best {_number(best)}"
+            result = f"{self._metric} {_number(view.value)}{_cost(view)}"
+            return f"{name} {view.state.lower()}: {result}; best {_number(best)}"
         if _is_repeated(view):
             awaited = f"attempt {view.attempts + 1}" if view.attempts else "another trial"
             return f"{name} waits for {awaited}: {view.reason}"
@@ -160,6 +160,14 @@ class LiveView:
 def _is_repeated(view: ProposalView) -> bool:
     """Return whether a proposal waits after an attempt that was lost, or after a trial that could not begin."""
     return view.state is State.WAITING and view.reason is not None
+
+
+def _cost(view: ProposalView) -> str:
+    """Return what a result took, as far as it is known: that of a table or of another study has no training."""
+    epochs = "" if not view.epochs else "1 epoch" if view.epochs == 1 else f"{view.epochs} epochs"
+    seconds = "" if view.seconds is None else f"{view.seconds:.1f} s"
+    known = ", ".join(filter(None, (epochs, seconds)))
+    return f" after {known}" if known else ""
 
 
 def _number(value: float | None, form: str = ".4g") -> str:

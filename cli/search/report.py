@@ -61,10 +61,11 @@ def nothing_left(archive: Archive, last: Snapshot, agent: Agent, *, searched: bo
     so_far = f"{own} of {study.budget} evaluations"
     known, members = loop.history_of(archive, study).known, agent.space.members()
     if members is not None and all(member.functional_key in known for member in members):
-        failed = last.counts[State.FAILED]
+        n, failed = len(members), last.counts[State.FAILED]
         # Networks of a warm start are known, but not evaluations of this study.
-        rest = "" if own + failed >= len(members) else ", the others are of the studies that it started warm from"
-        return f"all {len(members)} networks of the space are evaluated{' or failed' if failed else ''}: {so_far}{rest}"
+        rest = "" if own + failed >= n else ", the others are of the studies that it started warm from"
+        every = "the only network of the space is" if n == 1 else f"all {n} networks of the space are"
+        return f"{every} evaluated{' or failed' if failed else ''}: {so_far}{rest}"
     return f"the agent {agent.kind} has no further proposals: {so_far}" if short else None
 
 

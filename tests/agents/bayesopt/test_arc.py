@@ -157,7 +157,7 @@ def test_layers_of_one_width_have_no_variants():
 
 
 def test_only_perceptrons_can_be_searched():
-    with pytest.raises(UsageError, match="chains of hidden layers, in the space mlp alone"):
+    with pytest.raises(UsageError, match=r"chains of hidden layers, in the space mlp alone, got 'cnn'$"):
         Arc(spaces.get("cnn"))
 
 
