@@ -79,6 +79,9 @@ def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> File
         how = "no column" if target not in head else "two columns"
         fault = f"{path} has {how} {target!r} to predict"
         raise UnusableFileError(fault, f"{fault}: it has {', '.join(head[:12])}")
+    # One input would count twice, or one of the names is wrong. Columns without a name are no repetition.
+    if repeated := [name for name in head if name and head.count(name) > 1]:
+        raise UnusableFileError(f"{path} has two columns of one name", f"{path} has two columns {repeated[0]!r}")
     if len(head) < 2:
         raise UnusableFileError(f"{path} has no column beside {target!r} to predict it from")
     table = [line for line in lines if line]

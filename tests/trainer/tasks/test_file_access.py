@@ -147,6 +147,7 @@ CELL = "|nor_conv_3x3~0|+|nor_conv_3x3~0|none~1|+|nor_conv_3x3~0|none~1|none~2|"
 UNUSABLE = {
     "a password": ("csv", f"{SECRET}\n", ""),
     "header": ("csv", f"{SECRET},{SECRET}2\n1,2\n", ""),
+    "two inputs": ("csv", f"{SECRET},{SECRET},y\n1,2,3\n", "two columns of one name"),
     "two targets": ("csv", f"{SECRET},y,y\n1,2,3\n", ""),
     "cell": ("csv", "a,b,y\n" + "1,2,3.5\n" * 12 + f"{SECRET},2,3\n", "row 13 .* column 1$"),
     "column name": ("csv", f"a,{SECRET},y\n" + "1,2,3.5\n" * 12 + "1,,3\n", "row 13 .* column 2$"),

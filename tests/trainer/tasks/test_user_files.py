@@ -107,6 +107,7 @@ def test_kind_of_a_target_can_be_given(tmp_path):
 HOSTILE = {
     "no column": ("a,b,y\n" + "1,2,3\n" * 12, "q", "no column 'q' to predict: it has a, b, y"),
     "two columns": ("a,y,y\n" + "1,2,3\n" * 12, "y", "two columns 'y'"),
+    "two inputs of one name": ("a,a,y\n" + "1,2,3\n" * 12, "y", "two columns 'a'"),
     "nothing beside": ("y\n" + "1\n2\n" * 12, "y", "no column beside"),
     "empty": ("", "y", "is no CSV: it is empty"),
     "header alone": ("a,b,y\n", "y", "at least 10 rows, got 0"),
