@@ -147,14 +147,16 @@ def _optimisers(
     Parameters outside of the layers with weights, such as those of normalisations between them, follow the protocol
     where the layers have a list of values.
     """
+    listed = any(isinstance(value, tuple) for value in (overrides.learning_rate, overrides.weight_decay))
     layers = weighted_layers(network)
-    rates = overrides.of_layers("learning_rate", len(layers), protocol.learning_rate)
-    decays = overrides.of_layers("weight_decay", len(layers), protocol.weight_decay)
+    # A number is for the whole network, even one without such layers.
+    count = len(layers) if listed else 1
+    rates = overrides.of_layers("learning_rate", count, protocol.learning_rate)
+    decays = overrides.of_layers("weight_decay", count, protocol.weight_decay)
     each = [replace(protocol, weight_decay=decay) for decay in decays]
     grouped = {id(parameter) for layer in layers for parameter in layer.parameters()}
     others = [parameter for parameter in network.parameters() if id(parameter) not in grouped]
-    listed = any(isinstance(value, tuple) for value in (overrides.learning_rate, overrides.weight_decay))
-    if len({*zip(rates, decays, strict=True)}) == 1 and not (listed and others):
+    if not listed or (len({*zip(rates, decays, strict=True)}) == 1 and not others):
         return [(Optimiser(network.parameters(), each[0]), rates[0])]
     by_layer = zip(layers, each, rates, strict=True)
     optimisers = [(Optimiser(layer.parameters(), own), rate) for layer, own, rate in by_layer]

@@ -175,3 +175,15 @@ def test_hyperparameters_of_layers_leave_tokens_out(hyperparameters):
     assert len(weighted_layers(network.rebuilt(architecture))) == 2
     protocol = dataclasses.replace(DIGITS.protocol("digits/small"), epochs=1)
     assert 0.0 <= train(architecture, DIGITS, protocol, hyperparameters=hyperparameters).value <= 1.0
+
+
+def test_a_rate_is_that_of_a_network_without_layers_with_weights_too():
+    model = nn.Sequential(nn.Flatten(), nn.utils.parametrizations.weight_norm(nn.Linear(64, 10)))
+    architecture = import_model(model, [Input((1, 8, 8))]).architecture
+    assert weighted_layers(network.rebuilt(architecture)) == []
+    protocol = dataclasses.replace(DIGITS.protocol("digits/small"), epochs=1)
+    slow, fast = (
+        train(architecture, DIGITS, protocol, seed=1, hyperparameters={"learning_rate": rate}).curve["train_loss"][-1]
+        for rate in (1e-9, 0.05)
+    )
+    assert slow > fast + 0.1
