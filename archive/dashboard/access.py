@@ -110,19 +110,9 @@ class Access:
         if method not in _SAFE and headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             return False
         if "origin" in headers:
-            return self.is_own_page(headers)
+            return self._is_own_page(headers)
         # Browsers send an Origin with every request that may change something.
         return method in _SAFE or self._has_bearer(headers)
-
-    def is_own_page(self, headers: Headers) -> bool:
-        """Whether the Origin of a request is this server: its Host, or that of a proxy, which may write another Host.
-
-        Another port of the same name is another server, with which a browser shares the session cookie.
-        """
-        scheme, _, origin = headers.get("origin", "").lower().partition("://")
-        if not origin or scheme not in ("http", "https"):
-            return False
-        return origin in (headers.get("host", "").lower(), *self.names)
 
     def is_authorised(self, request: Request) -> bool:
         """Whether a request carries the token, or the cookie of a session that began with it."""
@@ -131,6 +121,16 @@ class Access:
     def accepts(self, token: str | None) -> bool:
         """Whether a text is the token."""
         return _same(token, self.token)
+
+    def _is_own_page(self, headers: Headers) -> bool:
+        """Whether the Origin of a request is this server: its Host, or that of a proxy, which may write another Host.
+
+        Another port of the same name is another server, with which a browser shares the session cookie.
+        """
+        scheme, _, origin = headers.get("origin", "").lower().partition("://")
+        if not origin or scheme not in ("http", "https"):
+            return False
+        return origin in (headers.get("host", "").lower(), *self.names)
 
     def _has_bearer(self, headers: Headers) -> bool:
         kind, _, token = headers.get("authorization", "").partition(" ")
@@ -171,10 +171,10 @@ class Gate:
         access, path = self._access, request.url.path
         if not access.allows_host(request.headers.get("host")):
             return _refused("this server does not serve that host name; start it with --allow-host NAME", 421)
-        if path == "/login" and request.method == "POST":
-            return await self._login(request)
         if not access.allows_origin(request.headers, request.method):
             return _refused("the request does not come from a page of this server", 403)
+        if path == "/login" and request.method == "POST":
+            return await self._login(request)
         if request.method in _SAFE and access.accepts(request.query_params.get("token")):
             return self._enter(_without_token(request))
         # Style and scripts of the login page say nothing of the archive.
@@ -185,8 +185,6 @@ class Gate:
         return _refused("a token is needed: Authorization: Bearer TOKEN", 401)
 
     async def _login(self, request: Request) -> Response:
-        if not self._access.is_own_page(request.headers):
-            return _refused("the request does not come from a page of this server", 403)
         body = await _body(request)
         form = dict(parse_qsl(body.decode(errors="replace")))
         target = _target(*form.get("next", "/").partition("?")[::2])
