@@ -8,9 +8,11 @@
  */
 
 import { one } from "./page.js";
+import { later } from "./timing.js";
 
 const SILENCE = 25_000;
 const CHECK = 5_000;
+const RETRY = 3_000;
 
 /**
  * Follow topics.
@@ -39,7 +41,7 @@ export function follow(topics, listener) {
     source.onerror = () => {
       state("off", "The dashboard does not answer; trying again");
       // A refused stream (a server that has restarted with another token, say) is not opened again by the browser.
-      if (source?.readyState === EventSource.CLOSED) setTimeout(check, 3000);
+      if (source?.readyState === EventSource.CLOSED) checkSoon();
     };
     source.addEventListener("news", (event) => {
       alive();
@@ -73,13 +75,15 @@ export function follow(topics, listener) {
       const answer = await fetch("/api/queries", { method: "HEAD" }).catch(() => null);
       if (answer?.status === 401) location.reload();
       else if (answer) open();
-      else setTimeout(check, 3000);
+      else checkSoon();
     } else if (Date.now() - heard > SILENCE) {
       state("off", "No sign of the dashboard; connecting again");
       open();
     }
   }
 
+  // One timer: each check of a long outage asks for another one.
+  const checkSoon = later(RETRY, check);
   open();
   const timer = setInterval(check, CHECK);
   addEventListener("online", open, { signal });
