@@ -236,6 +236,12 @@ def _start(launcher: Launcher, fleet: TrainerFleet) -> None:
     from archive.launchers import records
 
     try:
+        # Nothing could say what an engine has started that cannot be asked.
+        launcher.running(fleet)
+    except LaunchError:
+        records.remove(fleet)
+        raise
+    try:
         launcher.start(fleet, fleet.lower)
     except LaunchError as error:
         try:

@@ -123,6 +123,13 @@ def test_a_start_that_is_refused_halfway_leaves_a_fleet_that_can_be_stopped(user
     most = 0
     told = user.types("launch", "local", "--trainers", "3", "--name", "none", code=1).stderr
     assert told.strip() == "error: no more jobs are accepted"
+
+    def running(self, fleet):
+        raise LaunchError("squeue is not on this machine")
+
+    monkeypatch.setattr(LocalLauncher, "running", running)
+    told = user.types("launch", "local", "--trainers", "3", "--name", "silent", code=1).stderr
+    assert told.strip() == "error: squeue is not on this machine"
     assert json.loads(user.types("launch", "list", "--json").stdout)["fleets"] == []
 
 
