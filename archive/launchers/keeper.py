@@ -29,6 +29,7 @@ class FleetState:
         pending: Number of trainers that the engine has not started yet.
         problem: Why the engine was not asked or did not answer; None where it did.
         reason: Why a trainer is pending, in the engine's words; None where none is, or there is no reason.
+        refusal: Why the engine has started none or not all of the missing trainers, in its words; None where it has.
     """
 
     target: int
@@ -36,12 +37,14 @@ class FleetState:
     pending: int = 0
     problem: str | None = None
     reason: str | None = None
+    refusal: str | None = None
 
     def __str__(self) -> str:
         """Return the state as one line."""
         text = f"{self.running} of {self.target} trainers run"
         text += f", {self.pending} are pending" if self.pending else ""
         text += f" ({self.reason})" if self.reason else ""
+        text += f"; the start of others failed: {self.refusal}" if self.refusal else ""
         return text if self.problem is None else f"{text}; as of the last answer: {self.problem}"
 
 
@@ -102,7 +105,7 @@ class FleetKeeper:
             self.launcher.stop(self.fleet, [trainer.id for trainer in trainers])
 
     def _adjusted(self, target: int) -> FleetState:
-        trainers = self.launcher.running(self.fleet)
+        trainers, refusal = self.launcher.running(self.fleet), None
         self._count_ends(trainers)
         self._note(trainers)
         pending = [trainer.id for trainer in trainers if trainer.state == "pending"]
@@ -113,12 +116,16 @@ class FleetKeeper:
             # An engine may list them for a moment; their end is no failure.
             trainers = [each for each in self.launcher.running(self.fleet) if each.id not in cancelled]
         elif len(trainers) < target:
-            self.launcher.start(self.fleet, target - len(trainers))
+            try:
+                self.launcher.start(self.fleet, target - len(trainers))
+            except LaunchError as error:
+                # It may have accepted some of them.
+                refusal = str(error)
             trainers = self.launcher.running(self.fleet)
         self._note(trainers)
         waiting = [trainer for trainer in trainers if trainer.state == "pending"]
         reason = next((trainer.reason for trainer in waiting if trainer.reason), None)
-        return FleetState(target, len(trainers) - len(waiting), len(waiting), reason=reason)
+        return FleetState(target, len(trainers) - len(waiting), len(waiting), reason=reason, refusal=refusal)
 
     def _note(self, trainers: list[LaunchedTrainer]) -> None:
         """Remember the trainers, and forget those that have ended or been cancelled."""

@@ -29,7 +29,7 @@ class Engine:
 
     def __init__(self, capacity=100):
         self.capacity, self.number, self.ids, self.stopped = capacity, 0, [], []
-        self.away, self.full, self.codes, self.now = False, False, {}, 0.0
+        self.away, self.room, self.codes, self.now = False, 10_000, {}, 0.0
 
     def running(self, fleet):
         if self.away:
@@ -40,10 +40,12 @@ class Engine:
         ]
 
     def start(self, fleet, count):
-        if self.full:
+        accepted = min(count, self.room)
+        self.room -= accepted
+        self.ids += [str(self.number + at) for at in range(accepted)]
+        self.number += accepted
+        if accepted < count:
             raise LaunchError("no more jobs are accepted")
-        self.ids += [str(self.number + at) for at in range(count)]
-        self.number += count
 
     def stop(self, fleet, ids):
         self.stopped += ids
@@ -146,11 +148,21 @@ def test_an_end_counts_once_where_the_engine_accepts_no_other_trainer(keeping):
     keep = keeping(engine, lower=1, upper=1)
     keep(1, 0)
     engine.end(1)
-    engine.full = True
+    engine.room = 0
     for _ in range(3 * RESTART_LIMIT):
-        assert keep(1, 0).problem == "no more jobs are accepted"
-    engine.full = False
+        assert keep(1, 0).refusal == "no more jobs are accepted"
+    engine.room = 1
     assert keep(1, 0).running == 1
+
+
+def test_trainers_count_although_the_engine_refuses_others(keeping):
+    engine = Engine()
+    keep = keeping(engine, lower=0, upper=5)
+    engine.room = 3
+    for _ in range(2):
+        assert str(keep(5, 0)) == "3 of 5 trainers run; the start of others failed: no more jobs are accepted"
+    engine.room = 2
+    assert str(keep(5, 0)) == "5 of 5 trainers run" and engine.number == 5
 
 
 def test_refused_settings_end_it_at_once(keeping):
