@@ -52,7 +52,8 @@ def study(
             `archive.agents.transfer.eligibility`.
         costs: Costs that need no training, by the name of the objective or the constraint, as functions of several
             networks. They are computed for every candidate, and no network is proposed that does not meet a constraint
-            on one; without them, quantities are learnt from what is told. They are not stored: pass them each time.
+            on one. Agents learn a quantity without such a function from the results. The functions are not stored: pass
+            them each time.
             Those of a task of the trainers are `archive.trainer.tasks.known_costs.of_task(task, protocol)`.
 
     Raises:

@@ -149,9 +149,9 @@ class Transfer:
         """Return a correlation of 0 for each source study that does not take part for lack of evidence."""
         if self.rule == "trusted" or len(history.usable) < FIRST:
             return {}
-        believed = {study for models in self._active(history) for study in best_of(models).studies}
+        active = {study for models in self._active(history) for study in best_of(models).studies}
         groups = self._usable(history)
-        return {one.study: 0.0 for group in groups for one in group.sources if one.study not in believed}
+        return {one.study: 0.0 for group in groups for one in group.sources if one.study not in active}
 
     def _usable(self, history: History) -> list[SourceGroup]:
         """Return the groups of sources that a model can be fitted to, those of the same space first."""
@@ -175,12 +175,12 @@ class Transfer:
         if self.rule == "trusted":
             return fitted
         verdicts = [(models, self._evidence.verdict(models, history.usable)) for models in fitted]
-        believed = [
+        supported = [
             self._fitted(replace(models[0].group, reversed=True)) if verdict.reversed else models
             for models, verdict in verdicts
-            if verdict.believed
+            if verdict.suffices
         ]
-        return [models for models in believed if models]
+        return [models for models in supported if models]
 
     @cached_property
     def _models(self) -> list[MemberModel]:

@@ -8,13 +8,12 @@
 | E      | log sum_k w_k p(y | k, rho != 0) - log sum_k w_k p(y | k, rho = 0)                      | nats   |
 
 Both likelihoods are marginal: over the grids of correlations and of noise levels, with their prior probabilities. A
-source is believed where E >= `LEAST_NATS`. There is no evidence before `FIRST` evaluations. A source whose rho is more
-probably negative than positive is `reversed`: models of its negated scores take its place.
+source takes part where E >= `LEAST_NATS`. There is no evidence before `FIRST` evaluations. If rho is more probably
+negative than positive, the source is `reversed`: models of its negated scores replace its own.
 
-Until it is believed, a source changes nothing, so that a search with a source that says nothing about its task is the
-search without it. Networks that a source recommends before there is evidence are mostly better than those of a design
-at first, and cost later where the source says nothing about the best networks: they cover the space badly
-(docs/benchmarks.md).
+A source without evidence changes no proposal. Networks that a source recommends before there is evidence are mostly
+better than those of a design at first, and cost later where the source says nothing about the best networks: they cover
+the space badly (docs/benchmarks.md).
 
 The Bayes factor tells sources apart earlier than the leave-one-out density of the stacked models does. After ten
 evaluations of TransNAS-Bench-101, E has a median of 4.1 nats between scene and object classification with 200
@@ -43,7 +42,7 @@ FIRST = 5
 """Least number of evaluations."""
 
 LEAST_NATS = 1.0
-"""Least evidence for a source that is believed."""
+"""Least evidence for a source that takes part."""
 
 MOST = 64
 """Number of cached results."""
@@ -61,7 +60,7 @@ class Verdict(NamedTuple):
     reversed: bool
 
     @property
-    def believed(self) -> bool:
+    def suffices(self) -> bool:
         """Whether the source takes part."""
         return self.nats >= LEAST_NATS
 
