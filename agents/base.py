@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from archive.store.proxies.table import ProxyTable
 
 
-OF_OBSERVATIONS = ("usable", "noisy", "variances", "_evaluated")
+OF_OBSERVATIONS = ("usable", "scores", "noisy", "variances", "_evaluated")
 """Cached properties of a history that depend on its observations alone."""
 
 
@@ -66,6 +66,13 @@ class History:
     def usable(self) -> tuple[Observation, ...]:
         """The observations with a score that models can use; NaN, infinity and larger than `LARGEST` are failures."""
         return tuple(seen for seen in self.observations if is_score(seen.score))
+
+    @cached_property
+    def scores(self) -> NDArray[np.float64]:
+        """The scores of the usable observations, (n,) float64; read-only."""
+        scores = np.array([seen.score for seen in self.usable], np.float64)
+        scores.flags.writeable = False
+        return scores
 
     @cached_property
     def noisy(self) -> bool:

@@ -158,8 +158,7 @@ def starts(history: History) -> Sequence[Architecture]:
     """Return the networks of a history that an evolution begins at: all, or the `MOST_PARENTS` of greatest scores."""
     if len(history.known) <= MOST_PARENTS:
         return list(history.known.values())
-    scores = np.array([seen.score for seen in history.usable])
-    best = np.argsort(-scores, kind="stable")[:MOST_PARENTS].tolist()
+    best = np.argsort(-history.scores, kind="stable")[:MOST_PARENTS].tolist()
     return [history.usable[at].architecture for at in best]
 
 

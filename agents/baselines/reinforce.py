@@ -84,7 +84,7 @@ class Reinforce(Agent):
 
     def policy(self, history: History) -> list[Array]:
         """Return the logits of every decision after all finished evaluations, (choices,) float64 each."""
-        scores = np.array([seen.score for seen in history.usable], dtype=np.float64)
+        scores = history.scores
         scale = float(scores.std()) if self.standardise and len(scores) else 1.0
         draws = [(self._decisions.encode(seen.architecture), seen.score / (scale or 1.0)) for seen in history.usable]
         rewarded = ((made, reward) for made, reward in draws if made is not None)

@@ -194,7 +194,7 @@ class ModelBased(Agent):
         return selection.choose(self.method, self.slacks, history, n, rng) if len(points(history)[0]) else []
 
     def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
-        scores = np.array([seen.score for seen in history.usable], dtype=np.float64)
+        scores = history.scores
         networks = [seen.architecture.functional for seen in history.usable]
         fitted: Fitted = self.method.model(history).fit(networks, scores, rng, history.variances)
         constraints = history.constraints

@@ -107,9 +107,8 @@ class Nasbot(Agent):
         return suggestions
 
     def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
-        scores = np.array([seen.score for seen in history.usable], dtype=np.float64)
         networks = [seen.architecture for seen in history.usable]
-        surrogate = self._surrogate.fit(networks, scores, rng, history.variances)
+        surrogate = self._surrogate.fit(networks, history.scores, rng, history.variances)
         fitted = weighted(surrogate, history, networks, self._slacks, rng)
         return fitted.hallucinate([pending.architecture for pending in history.pending])
 

@@ -39,12 +39,12 @@ portfolio.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from archive.agents.acquisition import batch, candidate_generators
 from archive.agents.acquisition.functions import UpperConfidenceBound
@@ -56,7 +56,6 @@ from archive.agents.bayesopt.initial_design import alc_design
 from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member_model
 from archive.agents.constraints.models import TRANSFORM as SLACK_TRANSFORM
-from archive.agents.outliers import is_score
 from archive.agents.proxies.features import ProxyFeatures
 from archive.agents.proxies.knowledge import ProxyKnowledge
 from archive.agents.proxies.recorded import N_DESIGN
@@ -194,12 +193,11 @@ class Portfolio(Agent):
         """Return the maximisers of the acquisition and of the posterior mean, with or without noise."""
         if history.noisy:
             return self._noisy
-        met, scores = self._met(history), [seen.score for seen in history.usable]
-        best = max((score for score, each in zip(scores, met, strict=True) if each), default=None)
-        if best is None or best == max(scores):
+        met = self._met(history)
+        if not met.any() or (best := history.scores[met].max()) == history.scores.max():
             return self._exact
         # Resolution must be highest near the best score that meets the constraints, not near a better one.
-        return self._made([LogRegret(best)])
+        return self._made([LogRegret(float(best))])
 
     def _made(self, default: Sequence[str | OutcomeTransform]) -> Policies:
         """Return the maximisers for the transforms of the settings, or for default ones."""
@@ -228,12 +226,11 @@ class Portfolio(Agent):
         return ManyEvaluations(few, self._numbers, errors, rival, transform, self._prefixes)
 
     @staticmethod
-    def _met(history: History) -> list[bool]:
-        """Return whether each usable observation meets the constraints."""
+    def _met(history: History) -> NDArray[np.bool_]:
+        """Return whether each usable observation meets the constraints: (n,)."""
         if history.constraints is None:
-            return [True] * len(history.usable)
-        met: list[bool] = history.constraints.met(history.usable).tolist()
-        return met
+            return np.ones(len(history.usable), np.bool_)
+        return history.constraints.met(history.usable)
 
     def _features(self, history: History) -> ProxyFeatures | None:
         return None if self._knowledge is None else self._knowledge.features(history)
@@ -247,12 +244,13 @@ class Portfolio(Agent):
         if not self.patience or not history.usable or history.goals is not None:
             return 0
         met = self._met(history)
-        if not any(met):
+        if not met.any():
             return 0
-        usable = iter(met)
-        scores = [seen.score if is_score(seen.score) and next(usable) else -math.inf for seen in history.observations]
-        tried = len(scores) + len(history.pending) + len(history.failed)
-        stagnation = max(tried - max(1 + int(np.argmax(scores)), self._n_design(history)), 0)
+        best = history.usable[int(np.argmax(np.where(met, history.scores, -np.inf)))]
+        later = next(count for count, seen in enumerate(reversed(history.observations)) if seen is best)
+        unfinished = len(history.pending) + len(history.failed)
+        tried = len(history.observations) + unfinished
+        stagnation = max(min(later + unfinished, tried - self._n_design(history)), 0)
         return (stagnation + n) // self.patience - stagnation // self.patience
 
     def _design(self, history: History, count: int, rng: np.random.Generator) -> list[Suggestion]:

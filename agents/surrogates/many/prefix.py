@@ -31,10 +31,11 @@ import numpy as np
 
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.gp.distance import DistanceGP
-from archive.agents.surrogates.gp.fitted import FittedGP
+from archive.agents.surrogates.gp.fitted import FittedGP, Pairwise
 from archive.agents.surrogates.gp.likelihood import FixedHyperparameters
 from archive.agents.surrogates.many.comparison import RankComparison, split
 from archive.agents.surrogates.many.features import Integers, SparseFeatures, forget
+from archive.agents.surrogates.many.recurring import RecurringBlocks
 from archive.agents.surrogates.many.relevance import Merged, relevant
 from archive.agents.surrogates.many.trees import CrossFittedTrees
 from archive.agents.surrogates.outcome_transforms import OutcomeTransform, Scale
@@ -71,6 +72,7 @@ class Prefix:
         features: Features of networks.
         columns: The features that the trees use.
         thetas: (S, p + 1) float64, hyperparameters of the Gaussian process of errors.
+        distances: Distances of that process, cached for the steps that the prefix serves.
         comparison: The trees beside the rival.
         rival: The rival, fitted to relevant networks of all folds; None where it is not clearly better.
     """
@@ -82,6 +84,7 @@ class Prefix:
     features: SparseFeatures
     columns: Integers
     thetas: Array
+    distances: RecurringBlocks
     comparison: RankComparison
     rival: FittedStackedGP | None
     _predicted: dict[str, tuple[float, float]]
@@ -121,14 +124,16 @@ class Prefix:
         rows = np.array([content.position[one.key] for one in networks], np.int64)
         near = np.flatnonzero(np.isin(rows, relevant(means, RELEVANT)))
         errors_near = (scale.standardise(scores[near]) - trees.out_of_fold[rows[near]]) / unit
-        thetas = process_of_errors(errors, None, [networks[at] for at in near.tolist()], errors_near).thetas
+        relevant_ones = [networks[at] for at in near.tolist()]
+        thetas = process_of_errors(errors, errors.pairwise, None, relevant_ones, errors_near).thetas
+        distances = RecurringBlocks(errors.pairwise)
         held_out, others = split(len(distinct))
         targets = [distinct[at] for at in held_out.tolist()]
         predicted = _rival_of(rival, distinct, means, others, most).posterior(targets).mean
         comparison = RankComparison.of(trees.out_of_fold[held_out], predicted, means[held_out])
         better = comparison.rival_is_clearly_better
         fitted = _rival_of(rival, distinct, means, np.arange(len(distinct)), most) if better else None
-        return cls(content, scale, unit, trees, features, columns, thetas, comparison, fitted, {}, Lock())
+        return cls(content, scale, unit, trees, features, columns, thetas, distances, comparison, fitted, {}, Lock())
 
     def predict(self, networks: Sequence[Architecture]) -> tuple[Array, Array]:
         """Return f and s2 of `trees` for m networks, cached: (m,) float64 each."""
@@ -182,18 +187,23 @@ def _are_equal(first: Sequence[Architecture], second: Sequence[Architecture]) ->
 
 
 def process_of_errors(
-    errors: DistanceGP, thetas: Array | None, networks: Sequence[Architecture], residuals: Array
+    errors: DistanceGP,
+    pairwise: Pairwise,
+    thetas: Array | None,
+    networks: Sequence[Architecture],
+    residuals: Array,
 ) -> FittedGP:
     """Return the Gaussian process of the errors of trees.
 
     Args:
-        errors: Its distances, covariance, noise, and method of fitting.
+        errors: Its covariance, noise, and method of fitting.
+        pairwise: Its distances.
         thetas: (S, p + 1) float64, its hyperparameters; None fits them.
         networks: Networks, one for each of n evaluations.
         residuals: (n,) float64, errors in units of their standard deviation.
     """
     inference = errors.inference if thetas is None else FixedHyperparameters(thetas)
-    model = DistanceGP(errors.pairwise, errors.covariance, inference, noise=errors.noise, transform="none")
+    model = DistanceGP(pairwise, errors.covariance, inference, noise=errors.noise, transform="none")
     return model.fit(networks, residuals, np.random.default_rng(0))
 
 

@@ -170,7 +170,7 @@ class CorrectedTrees(Fitted):
         counts = content.counts[chosen]
         repeated = [one for one, count in zip(near, counts.tolist(), strict=True) for _ in range(count)]
         residuals = np.repeat((values - predicted) / prefix.unit, counts)
-        fitted = process_of_errors(process, prefix.thetas, repeated, residuals)
+        fitted = process_of_errors(process, prefix.distances, prefix.thetas, repeated, residuals)
         return cls(prefix, fitted, prefix.unit, float(prefix.scale.standardise(means.max(keepdims=True))[0]))
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
