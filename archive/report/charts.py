@@ -11,6 +11,7 @@ from html import escape
 
 import numpy as np
 
+from archive.plots.data import drawable
 from archive.plots.data.results import Floats
 from archive.plots.figures.style import printable, shown
 from archive.report.scales import AxisScale
@@ -143,6 +144,13 @@ class Chart:
         middle = (TOP + bottom) / 2
         yield f'<text class="name" x="{(self.left + right) / 2}" y="{HEIGHT - 8}" text-anchor="middle">{across}</text>'
         yield f'<text class="name" transform="translate(13 {middle}) rotate(-90)" text-anchor="middle">{up}</text>'
+
+
+def undrawn(outside: int, left_out: int) -> str:
+    """Return the sentences about marks outside the axes, and about numbers that cannot be drawn."""
+    marks = f" {outside:,} of the drawn ones are outside the axes." if outside else ""
+    numbers = drawable.sentence(left_out, " ")
+    return f"{marks}{numbers}{'.' if numbers else ''}"
 
 
 def _same_unit(x: AxisScale, y: AxisScale) -> AxisScale:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from archive.errors import UsageError
+from archive.plots.data import drawable
 from archive.plots.data.curves import evenly
 from archive.plots.data.results import Floats, RecordedResults, floats
 from archive.plots.figures.style import quantity, robust_limits, spans_orders
 from archive.queries.hypervolume import ParetoSet
-from archive.report.charts import MARKS, Chart, ReportPlot
+from archive.report.charts import MARKS, Chart, ReportPlot, undrawn
 from archive.report.scales import AxisScale
 from archive.store.properties import METRIC
 from archive.store.records import sign
@@ -21,10 +23,17 @@ def pareto_set(results: RecordedResults, front: ParetoSet, objective: int) -> Re
         results: The results, with the columns of all objectives.
         front: Their Pareto set.
         objective: Position of the other objective.
+
+    Raises:
+        UsageError: No result can be drawn.
     """
     first, other = front.objectives[0], front.objectives[objective]
-    x, y = floats(results.columns[METRIC + other.name]), results.value
-    best = np.array(front.values)
+    recorded = floats(results.columns[METRIC + other.name]), results.value
+    x, y = map(drawable.kept, recorded)
+    left_out = drawable.count(*recorded)
+    if not np.isfinite(x + y).any():
+        raise UsageError(f"no result can be drawn{drawable.sentence(left_out, '; ')}")
+    best = drawable.kept(np.array(front.values))
     across, up = best[:, objective], best[:, 0]
     low, high, _ = robust_limits(y, sign(first.direction), up)
     scale = AxisScale.around(np.append(x, across), logarithmic=spans_orders(np.append(x, across)))
@@ -42,14 +51,22 @@ def pareto_set(results: RecordedResults, front: ParetoSet, objective: int) -> Re
     named = (f"#{number}: {value:.5g}, {cost:.6g}" for number, value, cost in zip(members, up, across, strict=True))
     chart.marks(across, up, "s0", named, 4)
     caption = f"Large marks are the Pareto set of {len(members)}: no other result is as good in every objective."
-    if outside:
-        caption += f" {outside:,} of the drawn ones are outside the axes."
+    caption += undrawn(outside, left_out)
     return ReportPlot(f"Pareto set: {first.name} and {other.name}", caption, chart.svg())
 
 
 def hypervolume(front: ParetoSet) -> ReportPlot:
-    """Return the plot of the hypervolume that the results up to each proposal have reached."""
+    """Return the plot of the hypervolume that the results up to each proposal have reached.
+
+    Raises:
+        UsageError: No hypervolume can be drawn.
+    """
     number, volume = np.array(front.history, np.float64).T
+    left_out = drawable.count(volume)
+    known = np.isfinite(drawable.kept(volume))
+    if not known.any():
+        raise UsageError(f"no hypervolume can be drawn{drawable.sentence(left_out, '; ')}")
+    number, volume = number[known], volume[known]
     chart = Chart(
         AxisScale.around(number, margin=0.02), _from_zero(volume), ("proposals", "hypervolume"), "hypervolume"
     )
@@ -61,6 +78,7 @@ def hypervolume(front: ParetoSet) -> ReportPlot:
     chart.marks(number[drawn], volume[drawn], "s0", titles)
     reference = ", ".join(f"{each:.6g}" for each in front.reference)
     caption = f"Volume between the Pareto set so far and the worst value of each objective ({reference})."
+    caption += undrawn(0, left_out)
     return ReportPlot("Hypervolume", caption, chart.svg())
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from archive.errors import ArchiveError, UsageError
-from archive.plots.data import curves, gains, network_map, predictions, progress, tradeoff
+from archive.plots.data import curves, drawable, gains, network_map, predictions, progress, tradeoff
 from archive.plots.data.curves import evenly
 from archive.plots.data.results import Floats, Integers, floats
 from archive.plots.figures.style import cost_unit, quantity, robust_limits, spans_orders
 from archive.report import fronts
-from archive.report.charts import MARKS, Chart, ReportPlot
+from archive.report.charts import MARKS, Chart, ReportPlot, undrawn
 from archive.report.contents import StudyReport, columns_of, costs_on_record
 from archive.report.scales import AxisScale
 from archive.store.records import sign
@@ -64,7 +64,7 @@ def _of_objectives(report: StudyReport) -> list[tuple[str, Callable[[], ReportPl
 def _progress(report: StudyReport, against: progress.Against) -> ReportPlot:
     data = progress.progress(report.results, against)
     if not len(data.improvements):
-        raise UsageError("no evaluation has a value yet")
+        raise UsageError(f"no evaluation has a value yet{drawable.sentence(data.left_out, '; ')}")
     low, high, _ = robust_limits(data.value, sign(data.direction), data.best)
     unit, name = cost_unit(against, float(data.x[-1]))
     x = data.x / unit
@@ -78,10 +78,9 @@ def _progress(report: StudyReport, against: progress.Against) -> ReportPlot:
     chart.line(steps / unit, heights, "s0", steps=True)
     best = data.improvements
     chart.marks(x[best], data.best[best], "s0", (f"#{data.number[one]}: {data.best[one]:.5g}" for one in best))
-    caption = f"Each mark is an evaluation{_part(len(at), len(known))}; the line is the best so far.{_outside(outside)}"
-    return ReportPlot(
-        "Best so far" if against == "evaluations" else "Best so far by training time", caption, chart.svg()
-    )
+    caption = f"Each mark is an evaluation{_part(len(at), len(known))}; the line is the best so far."
+    heading = "Best so far" if against == "evaluations" else "Best so far by training time"
+    return ReportPlot(heading, caption + undrawn(outside, data.left_out), chart.svg())
 
 
 def _cost(report: StudyReport, cost: str) -> ReportPlot:
@@ -106,7 +105,7 @@ def _cost(report: StudyReport, cost: str) -> ReportPlot:
     chart.marks(data.cost[data.front], data.value[data.front], "s0", titles(data.front), 4)
     caption = (
         f"Large marks are the Pareto front of {len(data.front)}: no other evaluation is as cheap and better."
-        f"{_outside(outside)}"
+        f"{undrawn(outside, data.left_out)}"
     )
     return ReportPlot(f"Value and {quantity(cost)}", caption, chart.svg())
 
@@ -133,6 +132,7 @@ def _curves(archive: Archive, report: StudyReport) -> ReportPlot:
             chart.marks(one.epochs[-1:], one.values[-1:], kind, [f"#{one.number}: {one.value:.5g}"])
     ranking = ", ".join(f"#{one.number}" for one in best[::-1])
     caption = f"The best trainings in colours ({ranking}), {len(data.curves) - len(best)} others in grey."
+    caption += undrawn(0, data.left_out)
     return ReportPlot("Learning curves", caption, chart.svg())
 
 
@@ -150,7 +150,8 @@ def _predictions(report: StudyReport) -> ReportPlot:
     one, two = data.coverage([0.6827, 0.9545])
     caption = (
         f"{len(data.observed):,} predictions, each made before its result. RMSE {data.rmse:.3g}; {one:.0%} of the "
-        f"results within one standard deviation, {two:.0%} within two (ideal: 68 % and 95 %).{_outside(outside)}"
+        f"results within one standard deviation, {two:.0%} within two (ideal: 68 % and 95 %)."
+        f"{undrawn(outside, data.left_out)}"
     )
     return ReportPlot("Predicted and observed", caption, chart.svg())
 
@@ -173,6 +174,7 @@ def _gains(archive: Archive, report: StudyReport) -> ReportPlot:
     caption = (
         "Score of a child minus that of its parent: median, quartiles and the range from 5 % to 95 %, over "
         f"{data.steps:,} steps, with the number of uses. An operation of several in one step counts in full."
+        f"{undrawn(0, data.left_out)}"
     )
     return ReportPlot("Gains of operations", caption, chart.svg())
 
@@ -196,6 +198,7 @@ def _map(archive: Archive, report: StudyReport) -> ReportPlot:
     caption = (
         f"Similar networks are close; the two axes have {data.kept:.0%} of the variance of their {data.distance}s. "
         "Colour is the value, and the line joins the best networks so far."
+        f"{undrawn(0, path.left_out)}"
     )
     return ReportPlot("Map of the networks", caption, chart.svg())
 
@@ -215,7 +218,3 @@ def _shades(scores: Floats) -> list[str]:
 
 def _part(drawn: int, count: int) -> str:
     return f" ({drawn:,} of {count:,} are drawn)" if drawn < count else ""
-
-
-def _outside(count: int) -> str:
-    return f" {count:,} of the drawn ones are outside the axes." if count else ""

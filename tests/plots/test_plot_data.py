@@ -86,7 +86,7 @@ def test_the_front_spans_the_studies_and_leaves_out_what_has_no_cost():
     costs = [np.array([1.0, 9.0, 1.0]), np.array([4.0, np.nan])]
     data = tradeoff.tradeoff([first, second], costs, "params")
     assert [data.architecture[at] for at in data.front] == ["a", "d", "b"]
-    assert (data.left_out, data.study.tolist(), data.value.tolist()) == (2, [0, 0, 1], [3.0, 1.0, 2.0])
+    assert (data.missing, data.study.tolist(), data.value.tolist()) == (2, [0, 0, 1], [3.0, 1.0, 2.0])
     assert tradeoff.on_front(data).all()
     with pytest.raises(UsageError, match="no result of 'study' has the cost 'watts'"):
         tradeoff.tradeoff([recorded([1.0], architecture=["a"])], [np.array([np.nan])], "watts")

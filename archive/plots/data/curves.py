@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from archive.errors import UnknownNameError, UsageError
+from archive.plots.data import drawable
 from archive.plots.data.results import Floats, Integers, RecordedResults, floats, read
 from archive.store.properties import CURVE, EPOCH, with_prefix
 from archive.store.records import Direction
@@ -51,8 +52,10 @@ class LearningCurve:
         number: Number of the proposal.
         role: Whether it is one of the best, another one, or still running.
         epochs: (k,) float64.
-        values: (k,) float64, the metric after each epoch; NaN where it was not measured.
+        values: (k,) float64, the metric after each epoch; NaN where it was not measured or cannot be drawn
+            (`archive.plots.data.drawable`).
         value: The objective at the end; NaN while it runs.
+        left_out: Number of values that cannot be drawn.
     """
 
     number: int
@@ -60,6 +63,7 @@ class LearningCurve:
     epochs: Floats
     values: Floats
     value: float
+    left_out: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +84,11 @@ class LearningCurves:
     direction: Direction
     curves: tuple[LearningCurve, ...]
     results: int
+
+    @property
+    def left_out(self) -> int:
+        """Number of values that cannot be drawn."""
+        return sum(one.left_out for one in self.curves)
 
 
 def learning_curves(
@@ -148,5 +157,6 @@ def _metric(results: RecordedResults, metric: str | None, curves: Sequence[Mappi
 
 
 def _curve(number: int, role: Role, curve: Mapping[str, Any], name: str, value: float) -> LearningCurve:
-    values = floats(curve.get(name, []))
-    return LearningCurve(number, role, floats(curve.get(EPOCH, []))[: len(values)], values, value)
+    values, epochs = floats(curve.get(name, [])), floats(curve.get(EPOCH, []))
+    left_out = drawable.count(values)
+    return LearningCurve(number, role, epochs[: len(values)], drawable.kept(values), value, left_out)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from archive.errors import UsageError
+from archive.plots.data import drawable
 from archive.plots.data.results import Floats, RecordedResults, read
 
 if TYPE_CHECKING:
@@ -81,12 +82,14 @@ class OperationGains:
         objective: Name of the metric.
         operations: The largest median gain first; of equal ones, by name.
         steps: Number of pairs of a child and a parent.
+        left_out: Number of values that cannot be drawn (`archive.plots.data.drawable`); these results take no part.
     """
 
     study: str
     objective: str
     operations: tuple[OperationGain, ...]
     steps: int
+    left_out: int
 
 
 def operation_gains(archive: Archive, study: str) -> OperationGains:
@@ -107,7 +110,9 @@ def gains(results: RecordedResults, steps: Iterable[Step]) -> OperationGains:
     Raises:
         UsageError: No step has a child and an earlier parent with comparable results.
     """
-    usable = np.flatnonzero(results.comparable & np.isfinite(results.value))
+    recorded = np.where(results.comparable, results.value, np.nan)
+    left_out = drawable.count(recorded)
+    usable = np.flatnonzero(np.isfinite(drawable.kept(recorded)))
     usable = usable[np.argsort(results.number[usable])]
     numbers, scores = results.number[usable].tolist(), results.score[usable]
     score_of = dict(zip(numbers, scores.tolist(), strict=True))
@@ -129,7 +134,7 @@ def gains(results: RecordedResults, steps: Iterable[Step]) -> OperationGains:
     if not count:
         raise UsageError(
             f"no network of the study {results.study.name!r} has a parent in it, both with results: "
-            "its agent does not change known networks"
+            f"its agent does not change known networks{drawable.sentence(left_out, '; ')}"
         )
     raised: dict[str, float] = defaultdict(float)
     for number, operations in operations_of.items():
@@ -137,4 +142,4 @@ def gains(results: RecordedResults, steps: Iterable[Step]) -> OperationGains:
             raised[operation] += raise_of[number] / len(operations)
     found = [OperationGain(name, np.sort(np.array(each)), raised[name]) for name, each in gain_of.items()]
     found.sort(key=lambda one: (-float(np.median(one.gains)), one.operation))
-    return OperationGains(results.study.name, results.study.objective, tuple(found), count)
+    return OperationGains(results.study.name, results.study.objective, tuple(found), count, left_out)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from archive.errors import UnknownNameError, UsageError
+from archive.plots.data import drawable
 from archive.plots.data.curves import evenly, ranked
 from archive.plots.data.results import Floats, Integers, RecordedResults, floats, read
 from archive.store.properties import from_json
@@ -48,14 +49,16 @@ class CoordinateAxis:
     Attributes:
         name: Name of the hyperparameter or property.
         scaling: How numbers become places.
-        places: (n,) float64 in [0, 1]; NaN where a result has no such hyperparameter.
+        places: (n,) float64 in [0, 1]; NaN where a result has no such hyperparameter, or it cannot be drawn.
         ticks: Places with their labels.
+        left_out: Number of hyperparameters that cannot be drawn.
     """
 
     name: str
     scaling: Scaling
     places: Floats
     ticks: tuple[tuple[float, str], ...]
+    left_out: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +75,7 @@ class ParallelCoordinates:
         results: Number of comparable results, of which n are chosen: the best tenth of n, and others in even steps of
             the ranking.
         known: Names of all hyperparameters and properties that could be axes.
+        left_out: Number of hyperparameters and values that cannot be drawn (`archive.plots.data.drawable`).
     """
 
     study: str
@@ -82,6 +86,7 @@ class ParallelCoordinates:
     axes: tuple[CoordinateAxis, ...]
     results: int
     known: tuple[str, ...]
+    left_out: int
 
 
 def parallel_coordinates(
@@ -103,8 +108,10 @@ def parallel_coordinates(
     """
     (results,) = read(archive, study, ["hyperparameters", *(NETWORK + name for name in _OF_NETWORKS)])
     rows = chosen(results, most)
+    left_out = drawable.count(results.value[results.comparable])
     if not len(rows):
-        raise UsageError(f"the study {study!r} has no evaluation with a value yet")
+        beyond = drawable.sentence(left_out, "; ")
+        raise UsageError(f"the study {study!r} has no evaluation with a value yet{beyond}")
     settings = [from_json(results.columns["hyperparameters"][row]) for row in rows]
     networks = {name: [results.columns[NETWORK + name][row] for row in rows] for name in _OF_NETWORKS}
     own = _own(settings)
@@ -121,13 +128,14 @@ def parallel_coordinates(
         tuple(axes),
         int(results.comparable.sum()),
         (*own, *networks),
+        left_out + sum(each.left_out for each in axes),
     )
 
 
 def chosen(results: RecordedResults, most: int) -> Integers:
     """Return the positions of at most so many results, the worst first."""
     ranking = ranked(results)
-    ranking = ranking[np.isfinite(results.value[ranking])]
+    ranking = ranking[np.isfinite(drawable.kept(results.value[ranking]))]
     if len(ranking) > most:
         top = most // 10
         ranking = np.concatenate([ranking[:top], ranking[top:][evenly(len(ranking) - top, most - top)]])
@@ -138,7 +146,7 @@ def axis(name: str, column: Sequence[Any]) -> CoordinateAxis:
     """Return the axis of a column of numbers, texts or truth values; None stands for no entry."""
     known = [value for value in column if value is not None]
     if all(_is_number(value) for value in known):
-        return _numbers(name, floats(column))
+        return _numbers(name, floats([None if value is None else _bounded(value) for value in column]))
     texts = [None if value is None else str(value) for value in column]
     words = sorted({text for text in texts if text is not None})
     at = {word: place / max(1, len(words) - 1) for place, word in enumerate(words)}
@@ -173,13 +181,14 @@ def _entries(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the hyperparameters; of a list of numbers, one for each layer say, its mean and its elements."""
     for name, value in settings.items():
         if isinstance(value, list) and value and all(_is_number(each) for each in value):
-            yield f"{name} (mean)", sum(value) / len(value)
+            yield f"{name} (mean)", sum(map(_bounded, value)) / len(value)
             yield from ((f"{name}[{at}]", each) for at, each in enumerate(value))
         else:
             yield name, value
 
 
-def _numbers(name: str, numbers: Floats) -> CoordinateAxis:
+def _numbers(name: str, recorded: Floats) -> CoordinateAxis:
+    numbers = drawable.kept(recorded)
     known = numbers[np.isfinite(numbers)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
     logarithmic = low > 0 and high / low >= SPAN
@@ -190,12 +199,20 @@ def _numbers(name: str, numbers: Floats) -> CoordinateAxis:
     ticks = [(0.5, low)] if not extent else [(part, _at(part, ends, logarithmic)) for part in (0.0, 0.25, 0.5, 0.75, 1)]
     scaling: Scaling = "logarithmic" if logarithmic else "linear"
     places = np.where(np.isfinite(places), places, np.nan)
-    return CoordinateAxis(name, scaling, places, tuple((part, f"{number:.3g}") for part, number in ticks))
+    labels = tuple((part, f"{number:.3g}") for part, number in ticks)
+    return CoordinateAxis(name, scaling, places, labels, drawable.count(recorded))
 
 
 def _at(part: float, ends: tuple[float, float], logarithmic: bool) -> float:
     scaled = ends[0] + part * (ends[1] - ends[0])
     return math.exp(scaled) if logarithmic else scaled
+
+
+def _bounded(number: float) -> float:
+    """Return a number, or an infinite one in place of an integer that is too large for a float."""
+    if abs(number) <= drawable.LARGEST or number != number:
+        return number
+    return math.inf if number > 0 else -math.inf
 
 
 def _is_number(value: object) -> bool:

@@ -59,6 +59,7 @@ class SearchPath:
         at: (r,) positions of their networks on the map.
         value: (r,) float64, in the task's own unit; NaN where it is not comparable.
         incumbents: (s,) positions on the map of the best network so far, one for each improvement: the path.
+        left_out: Number of values that cannot be drawn (`archive.plots.data.drawable`), and count as not comparable.
     """
 
     study: str
@@ -66,6 +67,7 @@ class SearchPath:
     at: Integers
     value: Floats
     incumbents: Integers
+    left_out: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,4 +252,5 @@ def _path(results: RecordedResults, at: Mapping[str, int]) -> SearchPath:
     places = np.array([at[results.columns["architecture"][row]] for row in known], np.int64)
     of_row = dict(zip(known, places.tolist(), strict=True))
     steps = [of_row[row] for row in best.improvements.tolist() if row in of_row]
-    return SearchPath(results.study.name, results.number[known], places, best.value[known], np.array(steps, np.int64))
+    incumbents = np.array(steps, np.int64)
+    return SearchPath(best.study, results.number[known], places, best.value[known], incumbents, best.left_out)

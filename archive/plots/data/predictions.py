@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from archive.errors import UsageError
+from archive.plots.data import drawable
 from archive.plots.data.results import Floats, Integers, RecordedResults, read
 from archive.store.records import sign
 
@@ -42,6 +43,8 @@ class PredictedAndObserved:
         predicted: (n,) float64, in the task's own unit.
         std: (n,) float64.
         observed: (n,) float64, in the task's own unit.
+        left_out: Number of values and predictions that cannot be drawn (`archive.plots.data.drawable`); these results
+            are no part of n.
     """
 
     studies: tuple[str, ...]
@@ -51,6 +54,7 @@ class PredictedAndObserved:
     predicted: Floats
     std: Floats
     observed: Floats
+    left_out: int
 
     @property
     def bias(self) -> float:
@@ -87,10 +91,13 @@ def predictions(results: Sequence[RecordedResults]) -> PredictedAndObserved:
     Raises:
         UsageError: No result has a prediction.
     """
-    study, number, predicted, std, observed = [], [], [], [], []
+    study, number, predicted, std, observed, left_out = [], [], [], [], [], 0
     for at, one in enumerate(results):
         mean, width = one.numbers("mean"), one.numbers("std")
-        rows = np.flatnonzero(one.comparable & np.isfinite(mean) & np.isfinite(width) & np.isfinite(one.value))
+        known = one.comparable & ~np.isnan(mean) & ~np.isnan(width)
+        numbers = [np.where(known, column, np.nan) for column in (mean, width, one.value)]
+        left_out += drawable.count(*numbers)
+        rows = np.flatnonzero(np.isfinite([drawable.kept(column) for column in numbers]).all(axis=0))
         study.append(np.full(len(rows), at, np.int64))
         number.append(one.number[rows])
         predicted.append(sign(one.study.direction) * mean[rows])
@@ -100,6 +107,7 @@ def predictions(results: Sequence[RecordedResults]) -> PredictedAndObserved:
         names = ", ".join(repr(one.study.name) for one in results)
         raise UsageError(
             f"no result of {names} has a prediction: the agent has no surrogate, or the study only its first proposals"
+            f"{drawable.sentence(left_out, '; ')}"
         )
     return PredictedAndObserved(
         tuple(one.study.name for one in results),
@@ -109,4 +117,5 @@ def predictions(results: Sequence[RecordedResults]) -> PredictedAndObserved:
         np.concatenate(predicted),
         np.concatenate(std),
         np.concatenate(observed),
+        left_out,
     )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from archive.errors import UsageError
+from archive.plots.data import drawable
 from archive.plots.data.results import Floats, Integers, RecordedResults, read
 from archive.store.records import Direction, sign
 
@@ -38,6 +39,7 @@ class BestSoFar:
         x: (n,) float64, results so far, or seconds or epochs of training so far. A reused result took none.
         value: (n,) float64, the value of each result; NaN where it is not comparable (`RecordedResults.comparable`).
         best: (n,) float64, the best value so far; NaN before the first comparable one.
+        left_out: Number of values and costs that cannot be drawn (`archive.plots.data.drawable`), and count as unknown.
     """
 
     study: str
@@ -48,6 +50,7 @@ class BestSoFar:
     x: Floats
     value: Floats
     best: Floats
+    left_out: int
 
     @property
     def steps(self) -> tuple[Floats, Floats]:
@@ -87,6 +90,7 @@ class ProgressBand:
         median: (m,) float64, median of the best values so far.
         low: (m,) float64, their lower quartile.
         high: (m,) float64, their upper quartile.
+        left_out: Number of values and costs that cannot be drawn.
     """
 
     name: str
@@ -95,6 +99,7 @@ class ProgressBand:
     median: Floats
     low: Floats
     high: Floats
+    left_out: int
 
 
 def band(name: str, group: Sequence[BestSoFar]) -> ProgressBand:
@@ -108,7 +113,8 @@ def band(name: str, group: Sequence[BestSoFar]) -> ProgressBand:
     lines = [one.steps for one in group]
     for one, (x, _) in zip(group, lines, strict=True):
         if not len(x):
-            raise UsageError(f"the study {one.study!r} has no evaluation with a value yet")
+            beyond = drawable.sentence(one.left_out, "; ")
+            raise UsageError(f"the study {one.study!r} has no evaluation with a value yet{beyond}")
     begin, end = max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines)
     if begin > end:
         raise UsageError(f"the studies of {name!r} have no common {group[0].against}: plot them apart")
@@ -116,7 +122,7 @@ def band(name: str, group: Sequence[BestSoFar]) -> ProgressBand:
     at = at[(at >= begin) & (at <= end)]
     best = np.stack([y[np.searchsorted(x, at, side="right") - 1] for x, y in lines])
     low, median, high = np.quantile(best, [0.25, 0.5, 0.75], axis=0)
-    return ProgressBand(name, len(group), at, median, low, high)
+    return ProgressBand(name, len(group), at, median, low, high, sum(one.left_out for one in group))
 
 
 def progress(results: RecordedResults, against: Against = "evaluations") -> BestSoFar:
@@ -125,24 +131,26 @@ def progress(results: RecordedResults, against: Against = "evaluations") -> Best
     Raises:
         UsageError: No result has the cost.
     """
-    value = np.where(results.comparable, results.value, np.nan)
+    recorded = np.where(results.comparable, results.value, np.nan)
+    value = drawable.kept(recorded)
     better = sign(results.study.direction)
     # -inf loses against every value, and stands for "none yet".
     running = np.maximum.accumulate(np.where(np.isnan(value), -np.inf, better * value)) if len(value) else value
     best = np.where(np.isneginf(running), np.nan, better * running)
     study = results.study
-    x = _x(results, against)
-    return BestSoFar(study.name, study.objective, study.direction, against, results.number, x, value, best)
+    cost = None if against == "evaluations" else _cost(results, against)
+    x = np.arange(1.0, len(results) + 1) if cost is None else np.cumsum(np.nan_to_num(drawable.kept(cost)))
+    left_out = drawable.count(recorded, *([] if cost is None else [cost]))
+    return BestSoFar(study.name, study.objective, study.direction, against, results.number, x, value, best, left_out)
 
 
-def _x(results: RecordedResults, against: Against) -> Floats:
-    if against == "evaluations":
-        return np.arange(1, len(results) + 1, dtype=np.float64)
-    cost = results.numbers(against)
+def _cost(results: RecordedResults, against: Against) -> Floats:
+    """Return the cost of each training; NaN for a reused result, and where it is unknown."""
     trained = np.array([source is None for source in results.columns["answered_from"]], np.bool_)
-    if len(results) and not np.isfinite(cost[trained]).any():
+    cost = np.where(trained, results.numbers(against), np.nan)
+    if len(results) and np.isnan(drawable.kept(cost)).all():
         raise UsageError(
             f"no training of the study {results.study.name!r} has a record of its {against}: plot against evaluations"
+            f"{drawable.sentence(drawable.count(cost), '; ')}"
         )
-    spent: Floats = np.cumsum(np.where(trained & np.isfinite(cost), cost, 0.0))
-    return spent
+    return cost

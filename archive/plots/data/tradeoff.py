@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from archive.errors import UsageError
+from archive.plots.data import drawable
 from archive.plots.data.results import Booleans, Floats, Integers, RecordedResults, floats, read
 from archive.queries import pareto
 from archive.store.costs import METRICS
@@ -40,7 +41,8 @@ class ValueAndCost:
         value: (n,) float64, in the task's own unit.
         cost: (n,) float64.
         front: (k,) positions of the Pareto front of all studies together, from the cheapest to the best.
-        left_out: Number of results without a comparable value or without the cost.
+        missing: Number of results without a comparable value or without the cost.
+        left_out: Number of values and costs that cannot be drawn (`archive.plots.data.drawable`), and count as missing.
     """
 
     studies: tuple[str, ...]
@@ -53,6 +55,7 @@ class ValueAndCost:
     value: Floats
     cost: Floats
     front: Integers
+    missing: int
     left_out: int
 
 
@@ -82,13 +85,18 @@ def tradeoff(results: Sequence[RecordedResults], costs: Sequence[Floats], name: 
     Raises:
         UsageError: No result has a value and a cost.
     """
-    usable = [one.comparable & np.isfinite(cost) for one, cost in zip(results, costs, strict=True)]
+    values = [np.where(one.comparable, one.value, np.nan) for one in results]
+    usable = [
+        np.isfinite(drawable.kept(value)) & np.isfinite(drawable.kept(cost))
+        for value, cost in zip(values, costs, strict=True)
+    ]
+    left_out = drawable.count(*values, *costs)
     chosen = [np.flatnonzero(each) for each in usable]
     counts = [len(each) for each in chosen]
     if not sum(counts):
         raise UsageError(
             f"no result of {_listed(results)} has the cost {name!r}; archive query run network-costs --param "
-            "study=STUDY shows the costs on record"
+            f"study=STUDY shows the costs on record{drawable.sentence(left_out, '; ')}"
         )
     first = results[0].study
     value = np.concatenate([one.value[rows] for one, rows in zip(results, chosen, strict=True)])
@@ -107,6 +115,7 @@ def tradeoff(results: Sequence[RecordedResults], costs: Sequence[Floats], name: 
         cost,
         pareto.front(cost, sign(first.direction) * value),
         sum(map(len, usable)) - sum(counts),
+        left_out,
     )
 
 

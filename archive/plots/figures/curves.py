@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from archive.plots.data import drawable
 from archive.plots.data.curves import LearningCurve, LearningCurves
 from archive.plots.figures import style
 
@@ -38,6 +39,7 @@ def draw(data: LearningCurves) -> Figure:
     title = f"{style.shown(data.study)}: {len(data.curves):,} of {data.results:,} trainings"
     style.whole_numbers(axes.xaxis)
     style.label(axes, "epochs", style.shown(data.metric), title)
+    style.note(figure, drawable.sentence(data.left_out))
     return figure
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from archive.plots.data import drawable
 from archive.plots.data.gains import OperationGains
 from archive.plots.figures import style
 
@@ -42,4 +43,5 @@ def draw(data: OperationGains) -> Figure:
     title = f"{style.shown(data.study)}: {data.steps:,} steps; median, quartiles, 5 % to 95 %"
     style.label(left, f"gain of {style.shown(data.objective)} from parent to child", "", title)
     style.label(right, "raise of the best", "", "sum over the study")
+    style.note(figure, drawable.sentence(data.left_out))
     return figure

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from archive.plots.data import drawable
 from archive.plots.data.hyperparameters import ParallelCoordinates
 from archive.plots.figures import style
 
@@ -48,6 +49,7 @@ def draw(data: ParallelCoordinates) -> Figure:
         _axis(axes, data, at)
     title = f"{style.shown(data.study)}: {len(data.number):,} of {data.results:,} results, {data.direction}"
     style.label(axes, "", "", title)
+    style.note(figure, drawable.sentence(data.left_out))
     return figure
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from archive.plots.data import drawable
 from archive.plots.data.network_map import NetworkMap, SearchPath
 from archive.plots.figures import style
 from archive.store.records import sign
@@ -40,6 +41,7 @@ def draw(data: NetworkMap) -> Figure:
         style.legend(axes, handles, [path.study for path in data.paths])
     title = f"{count:,} networks of {data.space}; the two axes have {data.kept:.0%} of the variance"
     style.label(axes, f"first axis (units of the distance {data.distance!r})", "second axis", title)
+    style.note(figure, drawable.sentence(sum(path.left_out for path in data.paths)))
     return figure
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from archive.plots.data import drawable
 from archive.plots.data.predictions import LEVELS, PredictedAndObserved
 from archive.plots.figures import style
 
@@ -28,6 +29,7 @@ def draw(data: PredictedAndObserved) -> Figure:
     right.set_ylim(0, 1)
     right.set_aspect("equal")
     style.label(right, "central interval of the prediction", "share of results inside", "coverage; ideal on the line")
+    style.note(figure, drawable.sentence(data.left_out))
     return figure
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from archive.errors import UsageError
+from archive.plots.data import drawable
 from archive.plots.data.progress import BestSoFar, ProgressBand
 from archive.plots.figures import style
 from archive.store.records import sign
@@ -25,7 +26,8 @@ def draw(studies: Sequence[BestSoFar]) -> Figure:
     """
     named = [one for one in studies if len(one.improvements)]
     if not named:
-        raise UsageError(f"the study {studies[0].study!r} has no evaluation with a value yet")
+        beyond = drawable.sentence(studies[0].left_out, "; ")
+        raise UsageError(f"the study {studies[0].study!r} has no evaluation with a value yet{beyond}")
     figure, (axes,) = style.figure()
     unit, name = style.cost_unit(named[0].against, max(one.x[-1] for one in named))
     lines = []
@@ -46,6 +48,7 @@ def draw(studies: Sequence[BestSoFar]) -> Figure:
     else:
         style.label(axes, name, f"best {objective} so far")
     _scale(axes, first.against)
+    style.note(figure, drawable.sentence(sum(one.left_out for one in studies)))
     return figure
 
 
@@ -67,6 +70,7 @@ def draw_bands(bands: Sequence[ProgressBand], like: BestSoFar) -> Figure:
     title = "median of the studies of each agent; band: from the lower to the upper quartile"
     style.label(axes, name, f"best {style.shown(like.objective)} so far ({like.direction})", title)
     _scale(axes, like.against)
+    style.note(figure, drawable.sentence(sum(one.left_out for one in bands)))
     return figure
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from archive.errors import SettingsError
+from archive.plots.data import drawable
 from archive.plots.data.results import Floats
 
 if TYPE_CHECKING:
@@ -121,6 +122,12 @@ def label(axes: Axes, x: str, y: str, title: str = "") -> None:
         axes.set_title(printable(title), loc="left", fontsize=10, parse_math=False)
 
 
+def note(figure: Figure, text: str) -> None:
+    """Write a line below a figure; none for an empty text."""
+    if text:
+        figure.supxlabel(text, x=0.01, ha="left", fontsize=8.5, color="#666666")
+
+
 def legend(axes: Axes, handles: Sequence[Any], names: Sequence[str], **where: Any) -> None:
     """Add a legend; beyond `IN_LEGEND` entries, the last one counts the others."""
     labels = [shown(name) for name in names]
@@ -159,7 +166,9 @@ def logarithmic(axis: Any) -> None:
 def spans_orders(values: Floats) -> bool:
     """Return whether values need a logarithmic axis: all positive, with a factor of 30 between the extremes."""
     known = values[np.isfinite(values)]
-    return bool(len(known)) and float(known.min()) > 0 and float(known.max() / known.min()) >= 30
+    # The ratio to a number below it may be infinite.
+    least = 1 / drawable.LARGEST
+    return bool(len(known)) and float(known.min()) >= least and float(known.max() / known.min()) >= 30
 
 
 def robust_limits(values: Floats, better: float, always: Floats) -> tuple[float, float, int]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from archive.plots.data import tradeoff
+from archive.plots.data import drawable, tradeoff
 from archive.plots.data.results import Integers
 from archive.plots.data.tradeoff import ValueAndCost
 from archive.plots.figures import style
@@ -44,13 +44,14 @@ def draw(data: ValueAndCost) -> Figure:
     inside = data.value[np.concatenate(fronts)]
     low, high, outside = style.robust_limits(data.value, sign(data.direction), inside)
     axes.set_ylim(low, high)
-    notes = [f"{outside} worse results outside"] * bool(outside) + [f"{data.left_out} left out"] * bool(data.left_out)
+    notes = [f"{outside} worse results outside"] * bool(outside) + [f"{data.missing} left out"] * bool(data.missing)
     style.label(
         axes,
         f"{style.quantity(data.cost_name)}, smaller is better",
         f"{style.shown(data.objective)} ({data.direction})",
         f"{len(data.value):,} results" + "".join(f"; {note}" for note in notes),
     )
+    style.note(figure, drawable.sentence(data.left_out))
     return figure
 
 
