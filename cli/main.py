@@ -1,4 +1,4 @@
-"""The entry point `archive`: loads only the command that is called, and turns errors into one red line."""
+"""The command line `archive`: loads only the command that is called, and turns errors into one red line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from importlib import import_module
 import click
 
 from archive import __version__
-from archive.cli import exit_codes
+from archive.cli import entry, exit_codes
 from archive.errors import ArchiveError, QueryError, UnknownNameError
 
 COMMANDS = {
@@ -86,6 +86,7 @@ class LazyGroup(click.Group):
             raise UnknownNameError("command", cmd_name, COMMANDS)
         module, name, _ = COMMANDS[cmd_name]
         command: click.Command = getattr(import_module(module), name)
+        entry.loaded()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -189,7 +190,7 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _interrupted(error: BaseException) -> int:
-    click.echo("interrupted: finished results are kept; the same command continues", err=True)
+    click.echo(entry.INTERRUPTED, err=True)
     # The exit code by which shells report a signal, so that a job manager can tell its own SIGTERM from a Ctrl-C.
     return 128 + int(getattr(error, "signal", signal.SIGINT))
 

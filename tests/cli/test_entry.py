@@ -5,13 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import click
 import pytest
 
 from archive import cache
-from archive.cli import reference
+from archive.cli import entry, reference
 from archive.cli.main import COMMANDS, main
 
 
@@ -173,6 +174,51 @@ def test_ctrl_c_is_exit_code_130(monkeypatch, capsys):
         main(["query", "RETURN 1"])
     assert ended.value.code == 130
     assert "Traceback" not in capsys.readouterr().err
+
+
+SLOW_MODULE = """
+import time
+print("loading", flush=True)
+try:
+    time.sleep(60)
+except BaseException:
+    raise RuntimeError("what the import system makes of it")
+"""
+
+
+@pytest.mark.parametrize("seconds", [None, 0.0, 0.02, 0.05])
+def test_ctrl_c_while_modules_load_is_one_line(tmp_path, seconds):
+    variables = {**os.environ, "ARCHIVE_PATIENCE": "60"}
+    begin = "import archive.cli.entry as entry\n"
+    if seconds is None:
+        (tmp_path / "click.py").write_text(SLOW_MODULE)
+        begin += f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+    else:
+        begin += "print('begun', flush=True)\n"
+    command = [sys.executable, "-c", f"{begin}entry.main()", "--db", "bolt://127.0.0.1:1", "study", "list"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables) as process:
+        process.stdout.readline()
+        time.sleep(seconds or 0.0)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors.strip()) == (130, entry.INTERRUPTED)
+
+
+def test_ctrl_c_stays_ignored_in_the_background_and_reaches_a_loaded_command(monkeypatch):
+    handlers = []
+    monkeypatch.setattr("archive.cli.main.main", lambda: handlers.append(signal.getsignal(signal.SIGINT)))
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        for first in (signal.SIG_IGN, signal.default_int_handler):
+            signal.signal(signal.SIGINT, first)
+            entry.main()
+            entry.loaded()
+            handlers.append(signal.getsignal(signal.SIGINT))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    ignored, still_ignored, ends, raises = handlers
+    assert (ignored, still_ignored, raises) == (signal.SIG_IGN, signal.SIG_IGN, signal.default_int_handler)
+    assert ends not in (ignored, raises)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
