@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from archive import __version__
-from archive.errors import UsageError
 from archive.queue import lookups
 
 if TYPE_CHECKING:
@@ -52,8 +50,7 @@ def add(
         UnknownNameError: There is no such study.
         UsageError: The priority is not a finite number.
     """
-    if not math.isfinite(enqueued.priority):
-        raise UsageError(f"priority must be a finite number, got {enqueued.priority}")
+    lookups.checked_priority(enqueued.priority)
     space.validate(enqueued.architecture)
     known = archive.answers.known(archive.studies.get(study), [enqueued]) if reuse else None
     agent = archive.proposals.register_agent(kind, config or {}, __version__)

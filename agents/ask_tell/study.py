@@ -37,6 +37,7 @@ from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.known_costs import NO_COSTS, KnownCosts
 from archive.queries import hypervolume
+from archive.queue.lookups import checked_priority
 from archive.spaces.constrained import ConstrainedSpace
 from archive.store.records import Proposal, Result, State
 
@@ -207,7 +208,7 @@ class AskTellStudy:
                 cost.
             UsageError: It is not a network, the budget is spent, or the priority is not a finite number.
         """
-        number = real(priority, "priority")
+        number = checked_priority(priority)
         added = network(architecture, self.archive.architectures)
         proposal = self._added(added, number, motivation, space=self.space)
         if proposal is None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from archive.errors import UnknownNameError
+from archive.errors import UnknownNameError, UsageError
 from archive.store.properties import proposal_from
 from archive.store.records import Proposal, State
 
@@ -85,7 +86,24 @@ def prioritise(connection: Connection, id_: str, priority: float) -> None:
 
     Raises:
         UnknownNameError: There is no such proposal.
+        UsageError: The priority is not a finite number.
     """
-    row = connection.write(lambda tx: tx.run(PRIORITISE, id=id_, priority=priority).single())
+    number = checked_priority(priority)
+    row = connection.write(lambda tx: tx.run(PRIORITISE, id=id_, priority=number).single())
     if row is None:
         raise UnknownNameError("proposal", id_, ())
+
+
+def checked_priority(priority: Any) -> float:
+    """Return a priority as a float.
+
+    Raises:
+        UsageError: It is not a finite number, and has no place in an order.
+    """
+    try:
+        number = float(priority)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise UsageError(f"priority must be a finite number, got {priority!r:.80}")
+    return number

@@ -87,7 +87,10 @@ class Proposals:
 
         Raises:
             UnknownNameError: There is no such study or agent.
+            UsageError: The priority of a suggestion is not a finite number.
         """
+        for each in suggestions:
+            lookups.checked_priority(getattr(each, "priority", None) or 0.0)
         request = Request(
             *(study, agent_id, list(suggestions), budget),
             unique=unique,
@@ -210,8 +213,9 @@ class Proposals:
 
         Raises:
             UnknownNameError: There is no such proposal.
+            UsageError: The priority is not a finite number.
         """
-        lookups.prioritise(self._connection, id_, float(priority))
+        lookups.prioritise(self._connection, id_, priority)
         self._claimer.forget()
 
     def cancel(self, id_: str, reason: str | None = None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -129,6 +130,16 @@ def test_a_changed_order_is_noticed_at_once_or_soon(archive, queue, open_connect
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + claimer.HEAD_SECONDS)
     assert claim().id == queue[6].id
+
+
+@pytest.mark.parametrize("priority", [math.inf, -math.inf, math.nan, 10**400, "high", None])
+def test_a_priority_without_a_place_in_an_order_is_refused(archive, queue, priority):
+    with pytest.raises(UsageError, match="priority must be a finite number, got "):
+        archive.proposals.prioritise(queue[7].id, priority)
+    if priority is not None:
+        with pytest.raises(UsageError, match="priority must be a finite number, got "):
+            archive.proposals.create("study", queue[0].agent, [Suggestion(cells(9)[8], priority=priority)])
+    assert [one.priority for one in archive.proposals.list("study")] == [0.0] * 8
 
 
 @pytest.mark.every_server
