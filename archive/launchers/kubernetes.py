@@ -11,6 +11,7 @@ keeper, and everything around them, are in the Helm chart (`deploy/helm/nas-arch
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,10 @@ from archive.launchers.kubernetes_objects import CONTAINER, FLEET_LABEL, Kuberne
 
 COMMAND_SECONDS = 60.0
 """Longest wait for an answer of the API server."""
+MOST_LINES = 3
+"""Most lines of an error of kubectl that are shown, each for all that differ in names and numbers only."""
+
+_NAME_OR_NUMBER = re.compile(r'"[a-z0-9][a-z0-9.-]*"|\d+')
 
 
 @dataclass
@@ -93,8 +98,18 @@ class KubernetesLauncher(KubernetesRequest, Launcher):
         except subprocess.TimeoutExpired:
             raise LaunchError(f"kubectl has not answered within {2 * COMMAND_SECONDS:g} s") from None
         if done.returncode:
-            raise LaunchError(f"kubectl {command[0]} failed: {' '.join(done.stderr.split())}")
+            raise LaunchError(f"kubectl {command[0]} failed: {_summary(done.stderr)}")
         return done.stdout
+
+
+def _summary(text: str) -> str:
+    """Return the lines of an error as one: a quota that refuses many jobs has a line for each of them."""
+    alike: dict[str, list[str]] = {}
+    for line in filter(None, (" ".join(each.split()) for each in text.splitlines())):
+        alike.setdefault(_NAME_OR_NUMBER.sub("", line), []).append(line)
+    shown = [f"{each[0]} ({len(each):,} such lines)" if len(each) > 1 else each[0] for each in alike.values()]
+    others = sum(map(len, [*alike.values()][MOST_LINES:]))
+    return " ".join([*shown[:MOST_LINES], *([f"(and {others:,} other lines)"] if others else [])])
 
 
 def _ended(job: dict[str, Any]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from archive.errors import LaunchError
 from archive.launchers.fleet import TrainerFleet
 from archive.launchers.kubernetes import KubernetesLauncher
 from archive.launchers.kubernetes_objects import label_of
@@ -51,3 +52,30 @@ def test_fleets_with_similar_names_have_labels_of_their_own(tmp_path):
     names = ("a_b", "a-b", "A-b", "x" * 70, "x" * 71)
     labels = {label_of(TrainerFleet(name, "kubernetes", settings)) for name in names}
     assert len(labels) == len(names) and all(len(label) <= 50 for label in labels)
+
+
+REFUSED = (
+    'Error from server (Forbidden): error when creating "STDIN": jobs.batch "archive-x-{at:08x}" is forbidden: '
+    "exceeded quota: {quota}, requested: count/jobs.batch=1, used: count/jobs.batch={at}, limited: count/jobs.batch=4"
+)
+
+
+def test_equal_refusals_of_many_jobs_are_one_line_with_their_number(tmp_path, monkeypatch):
+    own = fleet(Settings(tmp_path, uri="bolt://db:7687"), "kubernetes")
+    lines = [REFUSED.format(at=at, quota="small") for at in range(40)]
+    (tmp_path / "stderr").write_text("\n".join(lines) + "\n")
+    kubectl = tmp_path / "kubectl"
+    kubectl.write_text(f"#!/bin/sh\ncat {tmp_path}/stderr >&2\nexit 1\n")
+    kubectl.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(LaunchError) as refused:
+        KubernetesLauncher().start(own, 40)
+    assert str(refused.value) == f"kubectl create failed: {lines[0]} (40 such lines)"
+
+    # Of many kinds, the first ones are shown.
+    lines = [REFUSED.format(at=at, quota="abcdefg"[at % 7]) for at in range(20)]
+    (tmp_path / "stderr").write_text("\n".join(["Warning: old", *lines]))
+    with pytest.raises(LaunchError) as refused:
+        KubernetesLauncher().start(own, 20)
+    kinds = f"{lines[0]} (3 such lines) {lines[1]} (3 such lines)"
+    assert str(refused.value) == f"kubectl create failed: Warning: old {kinds} (and 14 other lines)"
