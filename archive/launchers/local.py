@@ -56,7 +56,6 @@ class LocalLauncher(Launcher):
 
     def start(self, fleet: TrainerFleet, count: int) -> None:
         """Start processes."""
-        trainer_logs(fleet.settings.home).mkdir(parents=True, exist_ok=True)
         taken = {place for place, _, _ in self._alive(fleet)}
         for place in [place for place in range(len(taken) + count) if place not in taken][:count]:
             self._start(fleet, place)
@@ -67,13 +66,7 @@ class LocalLauncher(Launcher):
 
     def stop(self, fleet: TrainerFleet, ids: Sequence[str]) -> None:
         """End processes, and wait for them."""
-        ending = [process for _, id_, process in self._alive(fleet) if id_ in set(ids)]
-        for process in ending:
-            _signal(process, signal.SIGTERM)
-        _, late = psutil.wait_procs(ending, timeout=fleet.grace_seconds + RESERVE_SECONDS)
-        for process in late:
-            _signal(process, signal.SIGKILL)
-        psutil.wait_procs(late, timeout=RESERVE_SECONDS)
+        _end(fleet, [process for _, id_, process in self._alive(fleet) if id_ in set(ids)])
         # Removes the files of those that have ended.
         list(self._alive(fleet))
 
@@ -89,9 +82,10 @@ class LocalLauncher(Launcher):
 
     def _start(self, fleet: TrainerFleet, place: int) -> None:
         path = self._log(fleet, place)
-        if path.exists() and path.stat().st_size > MOST_BYTES:
-            path.replace(path.with_name(f"{path.name}.1"))
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists() and path.stat().st_size > MOST_BYTES:
+                path.replace(path.with_name(f"{path.name}.1"))
             with path.open("ab") as log:
                 # Not in this process's session: Ctrl-C reaches only this process, which then stops the trainers.
                 child = subprocess.Popen(
@@ -104,8 +98,17 @@ class LocalLauncher(Launcher):
                 )
         except OSError as error:
             raise LaunchError(f"a trainer cannot be started: {error}") from None
-        content = {"pid": child.pid, "created": psutil.Process(child.pid).create_time(), "host": platform.node()}
-        write_atomically(fleet.folder / "local" / f"{place}.json", json.dumps(content).encode())
+        process, record = psutil.Process(child.pid), fleet.folder / "local" / f"{place}.json"
+        content = {"pid": child.pid, "created": process.create_time(), "host": platform.node()}
+        try:
+            write_atomically(record, json.dumps(content).encode())
+        except BaseException as error:
+            # Without its record, no command would find it to stop it.
+            _end(fleet, [process])
+            child.poll()
+            if isinstance(error, OSError):
+                raise LaunchError(f"a trainer was ended, as its record {record} cannot be written: {error}") from None
+            raise
         _CHILDREN[child.pid] = _Child(fleet.id, path, child)
 
     def _command(self, fleet: TrainerFleet) -> list[str]:
@@ -160,6 +163,16 @@ def _reap() -> None:
             if code := child.process.returncode:
                 failures = _FAILURES.setdefault(child.fleet, deque(maxlen=MOST_FAILURES))
                 failures.append(TrainerFailure(str(pid), code, tail(child.log, code)))
+
+
+def _end(fleet: TrainerFleet, processes: Sequence[psutil.Process]) -> None:
+    """End trainers of a fleet in order, and kill those that do not end in time."""
+    for process in processes:
+        _signal(process, signal.SIGTERM)
+    _, late = psutil.wait_procs(processes, timeout=fleet.grace_seconds + RESERVE_SECONDS)
+    for process in late:
+        _signal(process, signal.SIGKILL)
+    psutil.wait_procs(late, timeout=RESERVE_SECONDS)
 
 
 def _signal(process: psutil.Process, number: int) -> None:
