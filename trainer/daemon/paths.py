@@ -21,6 +21,7 @@ from archive.queue import successive_halving
 from archive.queue.capabilities import Capabilities
 from archive.settings import Settings
 from archive.store.records import Claim, Study
+from archive.trainer.daemon.background import in_background
 from archive.trainer.daemon.checkpoint_removal import CheckpointRemoval
 from archive.trainer.daemon.limits.scratch import ScratchFolders
 from archive.trainer.daemon.options import TrainerOptions
@@ -170,7 +171,8 @@ class TrainerPaths:
         """Remove discarded checkpoints, and now and then what nobody needs any more.
 
         That is checkpoints older than `CHECKPOINT_LIFETIME`, and temporary files of trainers that were killed. Behind
-        a URL, `archive db gc` removes old checkpoints: a thousand trainers must not list a bucket each.
+        a URL, `archive db gc` removes old checkpoints: a thousand trainers must not list a bucket each. The removal of
+        old files takes long where there are many, and has a thread of its own.
 
         Args:
             spool: A checkpoint stays while the spool holds the trial's end in memory alone: a kill would take both. At
@@ -182,10 +184,9 @@ class TrainerPaths:
             self._removal.remove(id_)
         # A trainer may run for months.
         if time.monotonic() - self._swept_at > SWEEP_SECONDS:
-            self._swept_at = time.monotonic()
-            if isinstance(self.checkpoints, Path):
-                checkpoints.remove_stale(self.checkpoints, CHECKPOINT_LIFETIME)
-            self.scratch.remove_stale()
+            # The next sweep is due after the end of this one.
+            self._swept_at = math.inf
+            in_background(self._sweep, "removal of old files")
 
     def check(self) -> None:
         """Check the locations of files, and the recipes, without connecting to anything.
@@ -203,6 +204,14 @@ class TrainerPaths:
         """Remove the temporary files of this daemon, and finish the removal of checkpoints."""
         self._removal.close()
         self.scratch.close()
+
+    def _sweep(self) -> None:
+        try:
+            if isinstance(self.checkpoints, Path):
+                checkpoints.remove_stale(self.checkpoints, CHECKPOINT_LIFETIME)
+            self.scratch.remove_stale()
+        finally:
+            self._swept_at = time.monotonic()
 
     def _threads(self, slots: int) -> int | None:
         if self._options.threads is None and "OMP_NUM_THREADS" in os.environ:

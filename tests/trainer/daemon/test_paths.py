@@ -28,6 +28,12 @@ def folders(tmp_path):
     return TrainerPaths(tmp_path, TrainerOptions(device="cpu"))
 
 
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """The removal of old files has no thread of its own."""
+    monkeypatch.setattr(paths, "in_background", lambda work, name: work())
+
+
 def stored(folders, proposal: str, age: float = 0.0):
     """Write a checkpoint of some age."""
     path = checkpoints.path_of(folders.checkpoints, proposal)

@@ -85,6 +85,27 @@ def test_results_do_not_wait_for_the_deletion_of_files(archive, trainer, tmp_pat
     assert not list(tmp_path.glob("scratch/*"))
 
 
+def test_a_trainer_does_not_wait_for_the_deletion_of_old_files(archive, trainer, tmp_path, monkeypatch):
+    left = tmp_path / "scratch" / f"{ScratchFolders()._prefix}-{2**22 + 1}-x"
+    left.mkdir(parents=True)
+    delete, may_delete = scratch._delete, threading.Event()
+
+    def late(path):
+        if path == left:
+            may_delete.wait()
+        delete(path)
+
+    monkeypatch.setattr(scratch, "_delete", late)
+    propose(archive, NETS[:1])
+    with running(trainer(scratch=tmp_path / "scratch")):
+        try:
+            wait_until(lambda: states(archive) == [State.COMPLETE], 60, "the result")
+            assert left.is_dir()
+        finally:
+            may_delete.set()
+        wait_until(lambda: not left.exists(), 10, "the deletion")
+
+
 def test_a_trial_has_limits_of_time_and_space(folders):
     folder = folders.create()
     filled(folder, 2, 1 << 16)

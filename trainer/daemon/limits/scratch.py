@@ -16,7 +16,6 @@ import os
 import platform
 import shutil
 import tempfile
-import threading
 import time
 import zlib
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from pathlib import Path
 import psutil
 
 from archive.errors import TrainingError
+from archive.trainer.daemon.background import in_background
 
 log = logging.getLogger("archive.trainer")
 
@@ -113,10 +113,7 @@ class ScratchFolder:
 
     def delete_in_background(self) -> None:
         """Delete the folder in a thread of its own: many files take long. `ScratchFolders.close` deletes the rest."""
-        try:
-            threading.Thread(target=self.delete, daemon=True, name="scratch deletion").start()
-        except RuntimeError:  # The system starts no further thread.
-            self.delete()
+        in_background(self.delete, "scratch deletion")
 
 
 def _sizes(folder: Path) -> Iterator[int]:

@@ -155,7 +155,7 @@ def test_stale_checkpoints_are_removed_while_a_trainer_runs(archive, monkeypatch
     daemon.observers.append(leave_behind)
     assert daemon.run().complete == 1
     assert old.parent.is_dir()
-    assert not old.exists()
+    wait_until(lambda: not old.exists(), 10, "the removal")
 
 
 def test_results_wait_for_an_unreachable_store(archive, monkeypatch, caplog, run):
