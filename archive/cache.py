@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive import settings
+from archive.user_paths import expanded
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -118,7 +119,7 @@ def fingerprint() -> str:
 
 
 def _home() -> Path:
-    return Path(os.environ.get("ARCHIVE_HOME") or settings.DEFAULT_HOME).expanduser().absolute()
+    return expanded(os.environ.get("ARCHIVE_HOME") or settings.DEFAULT_HOME).absolute()
 
 
 def _make(folder: Path) -> None:

@@ -35,6 +35,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from archive.errors import SettingsError
+from archive.user_paths import expanded
 
 SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 DEFAULT_HOME = "~/.archive"
@@ -132,7 +133,7 @@ class Settings:
     def _place(self, location: str | None, name: str) -> Path | str:
         if location is None:
             return self.home / name
-        return location if "://" in location else Path(location).expanduser().absolute()
+        return location if "://" in location else expanded(location).absolute()
 
 
 def load(
@@ -177,7 +178,7 @@ def load(
         "java_options": java_options,
     }  # fmt: skip
     layers = [_set_values(arguments), _from_environment(os.environ if environment is None else environment)]
-    folder = Path(next((layer["home"] for layer in layers if "home" in layer), DEFAULT_HOME)).expanduser().absolute()
+    folder = expanded(next((layer["home"] for layer in layers if "home" in layer), DEFAULT_HOME)).absolute()
     layers.append(_from_file(folder / CONFIG_NAME))
     merged: dict[str, Any] = {}
     for layer in reversed(layers):
@@ -188,7 +189,7 @@ def load(
         merged |= layer
     secret = merged.pop("password_file", None)
     if secret is not None and "password" not in merged and "uri" in merged:
-        merged["password"] = read_secret(Path(secret).expanduser())
+        merged["password"] = read_secret(expanded(secret))
     return Settings(**{**merged, "home": folder})
 
 

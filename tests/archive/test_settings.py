@@ -183,3 +183,12 @@ def test_a_home_is_made_absolute(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", "/of-user")
     assert load(home="here", environment={}).home == tmp_path / "here"
     assert str(load(home="~/there", environment={}).home) == "/of-user/there"
+
+
+@pytest.mark.parametrize("name", ["home", "weights", "checkpoints", "password_file"])
+def test_the_home_of_an_unknown_user_is_refused(tmp_path, name):
+    path = "~nobody-of-this-name/x"
+    complaint = f"no home folder of ~nobody-of-this-name is known on this machine, got '{path}'"
+    options = {"home": tmp_path, "uri": SERVER} | {name: path}
+    with pytest.raises(SettingsError, match=complaint):
+        getattr(load(**options, environment={}), f"place_of_{name}")

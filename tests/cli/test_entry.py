@@ -131,6 +131,16 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path, capsys):
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 
+@pytest.mark.parametrize("command", [["db", "status"], ["study", "list"], ["trainer", "--once"]])
+def test_the_home_of_an_unknown_user_is_one_line(tmp_path, monkeypatch, capsys, command):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ARCHIVE_HOME", "~nobody-of-this-name/x")
+    done = here(capsys, *command)
+    complaint = "error: no home folder of ~nobody-of-this-name is known on this machine, got '~nobody-of-this-name/x'"
+    assert (done.returncode, done.stderr.strip()) == (2, complaint)
+    assert not list(tmp_path.iterdir())
+
+
 def test_version_and_json_status_of_an_archive_that_never_was(tmp_path):
     assert run("--version").stdout.startswith("archive, version ")
     status = json.loads(run("db", "status", "--json", home=tmp_path).stdout)

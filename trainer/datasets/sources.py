@@ -16,6 +16,7 @@ from pathlib import Path
 
 from archive import settings
 from archive.errors import MissingDataError
+from archive.user_paths import expanded
 
 FASHION = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
@@ -174,7 +175,7 @@ class LocatedFiles:
 
 def home() -> Path:
     """Return the folder of fetched files and cached parts."""
-    return Path(os.environ.get("ARCHIVE_HOME") or settings.DEFAULT_HOME).expanduser().absolute() / "data"
+    return expanded(os.environ.get("ARCHIVE_HOME") or settings.DEFAULT_HOME).absolute() / "data"
 
 
 def locate(name: str, edition: str) -> LocatedFiles:

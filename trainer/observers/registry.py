@@ -18,6 +18,7 @@ from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.registry import Registry
 from archive.trainer.observers.base import TrialObserver
 from archive.trainer.observers.redaction import has_login
+from archive.user_paths import expanded
 
 registry = Registry(
     "observer",
@@ -113,7 +114,7 @@ def _converted(observer: str, key: str, text: str, annotation: Any) -> Any:
     if get_origin(annotation) is UnionType:
         kind = next(each for each in get_args(annotation) if each is not NoneType)
     if kind is Path:
-        return Path(text).expanduser().absolute()
+        return expanded(text).absolute()
     if kind in (int, float):
         try:
             return kind(text)

@@ -25,6 +25,7 @@ from archive.errors import SettingsError, UsageError
 from archive.store.protocol_names import check_word
 from archive.trainer.recipes.command import CommandRecipe
 from archive.trainer.recipes.source import FILE_SUFFIX, RecipeSource
+from archive.user_paths import expanded
 
 FILE = "recipes.toml"
 
@@ -76,7 +77,7 @@ def _function(path: Path, where: str, fit: Any) -> str:
     if not (module and separator and attribute):
         raise SettingsError(f"{where} must have fit = 'module:function' or 'file.py:function', got {fit!r}")
     if module.endswith(FILE_SUFFIX):
-        module = str(path.parent.joinpath(Path(module).expanduser()))
+        module = str(path.parent.joinpath(expanded(module)))
     return f"{module}:{attribute}"
 
 
@@ -88,5 +89,5 @@ def _command(path: Path, where: str, entry: dict[str, Any]) -> CommandRecipe:
         raise SettingsError(f"{where} must have data = true or false, got {data!r}")
     program, *arguments = words
     if os.sep in program:
-        program = str(path.parent.joinpath(Path(program).expanduser()))
+        program = str(path.parent.joinpath(expanded(program)))
     return CommandRecipe((program, *arguments), data)

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from archive.errors import SettingsError
+from archive.user_paths import expanded
 
 _LOGIN = re.compile("://((?:(?!::).)*)@")
 """The login of each address in a URL: fsspec chains them, `simplecache::sftp://…`."""
@@ -48,13 +49,13 @@ def local_folder(location: Path | str) -> Path | None:
     """Return the path of a folder or a file on this machine; None for any other location.
 
     Raises:
-        SettingsError: A file:// address of another machine.
+        SettingsError: A file:// address of another machine, or a home folder that is not known.
     """
     if isinstance(location, Path):
         return location
     parts = urlsplit(location)
     if not parts.scheme:
-        return Path(location).expanduser()
+        return expanded(location)
     if parts.scheme != "file":
         return None
     if parts.netloc not in ("", "localhost"):

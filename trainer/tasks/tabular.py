@@ -21,13 +21,13 @@ import math
 import re
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from archive.errors import InvalidArchitectureError, TrainingError, UnknownNameError, UsageError
 from archive.queue.capabilities import NOISE
 from archive.store.records import Result
 from archive.trainer.tasks.file_access import reference_of
+from archive.user_paths import expanded
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
@@ -245,11 +245,7 @@ def parse(name: str) -> TabularTask:
     reference, column = reference_of(name) or ("", "")
     if not reference or not column.removeprefix("-"):
         raise UsageError(f"a table is named as table:PATH#COLUMN, got {name!r}")
-    try:
-        path = Path(reference).expanduser().absolute()
-    except RuntimeError as error:
-        # There is no such user with a home.
-        raise UsageError(f"cannot read {reference!r}: {error}") from None
+    path = expanded(reference).absolute()
     table = Table.load(path)
     plain, separator, deviation = column.rpartition(NOISE)
     if separator and not {column, column.removeprefix("-")} & {*table.columns}:

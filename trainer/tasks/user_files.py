@@ -27,6 +27,7 @@ from archive.trainer.tasks.base import Task
 from archive.trainer.tasks.bundled import DIABETES, DIGITS
 from archive.trainer.tasks.downloaded import FASHION_MNIST, NAVAL
 from archive.trainer.tasks.file_access import redacted_errors, reference_of
+from archive.user_paths import expanded
 
 if TYPE_CHECKING:
     from archive.trainer.datasets.layout import Rows
@@ -52,12 +53,12 @@ def parse(name: str) -> Task:
     if not reference:
         raise UsageError(f"a file of arrays is named as npz:PATH, got {name!r}")
     try:
-        path = Path(reference).expanduser().absolute()
+        path = expanded(reference).absolute()
         status = path.stat()
     except OSError as error:
         raise UsageError(f"cannot read {reference}: {error.strerror}") from None
-    except (RuntimeError, ValueError) as error:
-        # There is no such user with a home, or the text cannot be a path.
+    except ValueError as error:
+        # The text cannot be a path.
         raise UsageError(f"cannot read {reference!r}: {error}") from None
     return _task(path, target, status.st_mtime_ns, status.st_size)
 

@@ -71,7 +71,7 @@ def test_network_outside_the_table_fails(table):
         ("table:{}#", "is named as table:PATH#COLUMN"),
         ("table:#accuracy", "is named as table:PATH#COLUMN"),
         ("table:{}.gz#accuracy", "cannot read the table"),
-        ("table:~nobody-of-this-name/x.csv#accuracy", "cannot read '~nobody-of-this-name/x.csv'"),
+        ("table:~nobody-of-this-name/x.csv#accuracy", "no home folder of ~nobody-of-this-name is known"),
         ("table:{}#acuracy", "did you mean accuracy"),
         ("table:{}#note", "'note' of .* holds no numbers"),
     ],

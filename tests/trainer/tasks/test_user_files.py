@@ -147,7 +147,7 @@ def test_a_csv_that_cannot_be_learned_from_is_refused_in_one_line(tmp_path, name
     ],
 )
 def test_unusable_name_of_a_file_is_explained(name):
-    with pytest.raises(UsageError, match=r"named as|cannot read"):
+    with pytest.raises(UsageError, match=r"named as|cannot read|no home folder"):
         registry.get(name)
 
 
