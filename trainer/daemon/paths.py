@@ -37,6 +37,7 @@ from archive.trainer.tasks.tabular import TabularTask
 from archive.trainer.trial.costs import LatencyOptions
 from archive.trainer.trial.devices import Device
 from archive.trainer.trial.spec import TrialSpec
+from archive.user_paths import expanded
 
 CHECKPOINT_LIFETIME = 30 * 86_400.0
 """Age in seconds at which a checkpoint that no attempt has resumed is removed."""
@@ -78,7 +79,7 @@ class TrainerPaths:
         self.access = FileAccess.of(home, options.data_folders)
         self.recipes = RecipeAccess(home, options.recipes)
         self.readable = (self.weights, home / "weights", *options.weights_from)
-        self.scratch = ScratchFolders(None if options.scratch is None else Path(options.scratch))
+        self.scratch = ScratchFolders(None if options.scratch is None else expanded(options.scratch))
         self._options = options
         self._discarded: set[tuple[str, str]] = set()
         self._swept_at = -math.inf

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from archive.errors import StoreUnavailableError
+from archive.errors import SettingsError, StoreUnavailableError
 from archive.queue.updates import Completion
 from archive.store.records import Result
 from archive.trainer.daemon import paths
@@ -118,6 +118,13 @@ def test_unreachable_store_is_no_broken_task(folders):
     own = TrainerDevices(TrainerOptions(device="cpu", study="study"))
     with pytest.raises(StoreUnavailableError):
         own.find(SimpleNamespace(studies=SimpleNamespace(get=unreachable)), folders.task)
+
+
+def test_the_folder_of_temporary_files_may_be_in_a_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/of-user")
+    assert str(TrainerPaths(tmp_path, TrainerOptions(scratch="~/scratch")).scratch.root) == "/of-user/scratch"
+    with pytest.raises(SettingsError, match="no home folder of ~nobody-of-this-name is known"):
+        TrainerPaths(tmp_path, TrainerOptions(scratch="~nobody-of-this-name/x"))
 
 
 def test_files_other_than_checkpoints_are_never_removed(folders):
