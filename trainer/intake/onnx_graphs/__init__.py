@@ -4,5 +4,5 @@ files          reading and checking a file
 module         the module: weights of the file, nodes in order
 values         tensors, and values that are known before any tensor: constants and sizes
 operators      operators by name
-weighted, elementwise, shapes, sizes    their functions
+weighted, elementwise, shapes, resizing, sizes    their functions
 """

@@ -121,11 +121,21 @@ class OnnxModule(nn.Module):
                 turned = True
             self._steps[at] = _Step("Linear", step.inputs, step.outputs, {"transB": int(turned)})
 
+    def _settings(self) -> set[str]:
+        """Return the inputs that are sizes and scales, and what these are computed from."""
+        found: set[str] = set()
+        for step in reversed(self._steps):
+            if step.op in ("Resize", "Upsample"):
+                found.update(step.inputs[1:])
+            elif step.op in sizes.FUNCTIONS and found.intersection(step.outputs):
+                found.update(step.inputs)
+        return found
+
     def _own(self, given: dict[str, np.ndarray[Any, Any]]) -> None:
         """Register trained tensors and statistics; keep the rest as constants."""
         used = {name for step in self._steps for name in step.inputs} | {*self._outputs}
         statistics = {step.inputs[at] for step in self._steps if step.op == "BatchNormalization" for at in _STATISTICS}
-        settings = {name for step in self._steps if step.op == "Resize" for name in step.inputs[1:]}
+        settings = self._settings()
         for number, (name, value) in enumerate(given.items()):
             if name not in used:
                 continue

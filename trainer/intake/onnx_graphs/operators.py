@@ -7,12 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 from archive.errors import UsageError
-from archive.trainer.intake.onnx_graphs import elementwise, shapes, weighted
+from archive.trainer.intake.onnx_graphs import elementwise, resizing, shapes, weighted
 from archive.trainer.intake.onnx_graphs.values import Call
 
 Function = Callable[[Call], Any]
 
-FUNCTIONS: dict[str, Function] = {**elementwise.FUNCTIONS, **shapes.FUNCTIONS, **weighted.FUNCTIONS}
+FUNCTIONS: dict[str, Function] = {
+    **elementwise.FUNCTIONS,
+    **resizing.FUNCTIONS,
+    **shapes.FUNCTIONS,
+    **weighted.FUNCTIONS,
+}
 """Operator to its function; what has constants alone is in `sizes` as well."""
 
 ON_SIZES = ("Shape", "Range", "Constant")

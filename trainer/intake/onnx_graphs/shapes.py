@@ -1,4 +1,4 @@
-"""Operators of ONNX that move values: shapes, parts, indices, images of another size."""
+"""Operators of ONNX that move values: shapes, parts, indices."""
 
 from __future__ import annotations
 
@@ -131,22 +131,6 @@ def _depth_to_space(call: Call) -> Tensor:
     return parts.reshape(n, depth // block**2, height * block, width * block)
 
 
-def _resize(call: Call) -> Tensor:
-    x = call.tensor(0)
-    mode = {"nearest": "nearest", "linear": "bilinear"}.get(call.get("mode", "nearest"))
-    place = call.get("coordinate_transformation_mode", "half_pixel")
-    if mode is None or x.ndim != 4 or place not in ("asymmetric", "half_pixel", "pytorch_half_pixel", "align_corners"):
-        raise call.fault(f"has the mode {call.get('mode', 'nearest')} with {place}")
-    sizes = call.numbers(3)
-    if not sizes:
-        scales = call.numbers(2) or []
-        sizes = [None, None, *(int(int(x.shape[at]) * scales[at]) for at in (2, 3))]
-    target = [int(side) for side in sizes[2:]]
-    if mode == "nearest":
-        return F.interpolate(x, target, mode="nearest")
-    return F.interpolate(x, target, mode="bilinear", align_corners=place == "align_corners")
-
-
 def _elements(call: Call) -> Tensor:
     return torch.gather(call.tensor(0), call.get("axis", 0), call.tensor(1))
 
@@ -176,7 +160,6 @@ FUNCTIONS: dict[str, Callable[[Call], Any]] = {
     "Tile": _tile,
     "Pad": _pad,
     "DepthToSpace": _depth_to_space,
-    "Resize": _resize,
     "Einsum": _einsum,
     "ConstantOfShape": _filled,
 }
