@@ -180,6 +180,30 @@ def test_tables_are_embeddings() -> None:
     assert imported.params == 36
 
 
+def test_sizes_are_computed_as_the_file_does() -> None:
+    model = graph(
+        "s = Shape(x) h = Slice(s, two, three) f = Cast<to=1>(h) q = Div(f, four) k = Mul(q, f) d = Floor(k) "
+        "e = Ceil(q) m = Mul(d, e) c = Cast<to=7>(m) w = Cast<to=7>(wide) t = Concat<axis=0>(first, c, w) "
+        "y = Reshape(x, t)",
+        two=np.array([2]), three=np.array([3]), four=[4.0], wide=[8.0], first=np.array([0]),
+    )  # fmt: skip
+    imported = import_model(OnnxModule(model), files.inputs(model)[0])
+    x = torch.randn(2, 4, 6, 6)
+    assert torch.equal(network.rebuilt(imported.architecture)(x), expected(model, x))
+
+
+def test_sizes_next_to_the_batch_are_computed() -> None:
+    model = graph(
+        "s = Shape(x) f = Cast<to=1>(s) q = Div(f, four) d = Floor(q) k = Cast<to=7>(d) h = Slice(k, two, three) "
+        "n = Slice(s, none, one) t = Concat<axis=0>(n, h, rest) y = Reshape(x, t)",
+        four=[4.0], none=np.array([0]), one=np.array([1]), two=np.array([2]), three=np.array([3]),
+        rest=np.array([144]),
+    )  # fmt: skip
+    imported = import_model(OnnxModule(model), files.inputs(model)[0])
+    x = torch.randn(2, 4, 6, 6)
+    assert torch.equal(network.rebuilt(imported.architecture)(x), expected(model, x))
+
+
 REFUSED = {
     "operator": (lambda: OnnxModule(graph("y = Convv(x)")), "the ONNX operator 'Convv' has no counterpart here; known"),
     "domain": (lambda: OnnxModule(graph("y = other.Conv(x)")), "the operator Conv of the domain 'other' is not one"),

@@ -202,6 +202,7 @@ EXPORTED: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((6,), {"size": 9, "mode": "linear"}),
     ((6, 5), {"scale_factor": 1.7}),
     ((6, 5), {"size": (4, 9)}),
+    ((6, 5), {"scale_factor": 1.7, "recompute_scale_factor": True}),
     ((6, 5), {"scale_factor": 0.5, "mode": "bilinear"}),
     ((6, 5), {"scale_factor": 1.7, "mode": "bilinear", "align_corners": True}),
     ((6, 5), {"size": 1, "mode": "bilinear", "align_corners": True}),
@@ -212,9 +213,11 @@ EXPORTED: list[tuple[tuple[int, ...], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("opset", [11, 17])
+@pytest.mark.parametrize("opset", [9, 10, 11, 17])
 def test_interpolations_that_pytorch_exports_are_read(opset: int) -> None:
     for sides, settings in EXPORTED:
+        if opset < 11 and ("mode" in settings or "size" in settings):
+            continue
         model, x = Interpolated(**settings), pixels((3, 2, *sides))
         with torch.no_grad():
             found = OnnxModule(exported(model, x, opset, dynamic=True))(x)
@@ -224,7 +227,11 @@ def test_interpolations_that_pytorch_exports_are_read(opset: int) -> None:
 @pytest.mark.lasts(4)
 @pytest.mark.parametrize("dynamic", [True, False])
 def test_an_imported_interpolation_is_that_of_the_model(dynamic: bool) -> None:
-    for settings in ({"size": (9, 4), "mode": "bilinear"}, {"scale_factor": 1.7, "mode": "bicubic"}):
+    for settings in (
+        {"size": (9, 4), "mode": "bilinear"},
+        {"scale_factor": 1.7, "mode": "bicubic"},
+        {"scale_factor": 1.7, "recompute_scale_factor": True},
+    ):
         model, x = Interpolated(**settings), pixels((3, 2, 6, 5))
         file = exported(model, x, 17, dynamic)
         module = OnnxModule(file, files.inputs(file)[1])

@@ -111,9 +111,17 @@ def torch_type(call: Call, number: int) -> torch.dtype:
 
 
 def numpy_type(call: Call, number: int) -> Any:
-    """Return the type of numbers that ONNX gives a number, for constants."""
-    dtype = torch_type(call, number)
-    return np.float32 if dtype is torch.bfloat16 else torch.empty(0, dtype=dtype).numpy().dtype
+    """Return the type of numbers that ONNX gives a number, for constants; float32 for types that numpy lacks.
+
+    Raises:
+        UsageError: PyTorch has none.
+    """
+    from onnx import helper
+
+    torch_type(call, number)
+    # Not by a tensor: those of torch.export have no values.
+    found = helper.tensor_dtype_to_np_dtype(number)
+    return found if found.kind in "biufc" else np.dtype(np.float32)
 
 
 def first_line(error: Exception) -> str:

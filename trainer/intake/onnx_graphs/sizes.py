@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 
 from archive.trainer.intake.onnx_graphs.values import Call, Known
 
@@ -24,10 +25,25 @@ def _pairwise(function: Callable[..., Any]) -> Function:
 
 def _quotient(call: Call) -> Known:
     first, second = arrays(call)
-    if first.dtype.kind == "f":
+    if any(_is_real(data) for data in (first, second)):
         return np.asarray(first / second)
     # Sizes are not negative.
     return np.asarray(first // second)
+
+
+def _is_real(data: Known) -> bool:
+    if data.dtype != object:
+        return data.dtype.kind == "f"
+    return any(isinstance(one, float | torch.SymFloat) for one in data.reshape(-1))
+
+
+def _rounded(whole: Callable[[Any], Any], function: Function) -> Function:
+    def apply(call: Call) -> Known:
+        data = arrays(call)[0]
+        # numpy asks objects for a method that numbers of Python do not have.
+        return np.vectorize(whole, otypes=[object])(data) if data.dtype == object else function(call)
+
+    return apply
 
 
 def _gather(call: Call) -> Known:
@@ -71,8 +87,11 @@ def _reshape(call: Call) -> Known:
 def _cast(call: Call) -> Known:
     from archive.trainer.intake.onnx_graphs.files import numpy_type
 
-    data = arrays(call)[0]
-    return data if data.dtype == object else data.astype(numpy_type(call, call.get("to", 1)))
+    data, dtype = arrays(call)[0], numpy_type(call, call.get("to", 1))
+    if data.dtype != object or all(isinstance(one, int | float) for one in data.reshape(-1)):
+        return data.astype(dtype)
+    convert = {"f": torch.sym_float, "i": torch.sym_int}.get(dtype.kind, lambda one: one)
+    return np.asarray(np.vectorize(convert, otypes=[object])(data))
 
 
 def _filled(call: Call) -> Known:
@@ -107,6 +126,8 @@ FUNCTIONS: dict[str, Function] = {
     "Min": _pairwise(np.minimum),
     "Max": _pairwise(np.maximum),
     "Sqrt": _pairwise(np.sqrt),
+    "Floor": _rounded(math.floor, _pairwise(np.floor)),
+    "Ceil": _rounded(math.ceil, _pairwise(np.ceil)),
     "Equal": _pairwise(np.equal),
     "Where": _pairwise(np.where),
     "Identity": _pairwise(lambda data: data),
