@@ -107,6 +107,10 @@ CASES: dict[str, onnx.ModelProto] = {
         "a = Gather<axis=1>(x, order) b = Gather<axis=2>(x, one) c = Unsqueeze(b, two) y = Add(a, c)",
         order=np.array([2, 0, 3, 1]), one=np.array(1), two=np.array([2]),
     ),
+    "tuples of indices": graph(
+        "a = Transpose<perm=[2,3,0,1]>(x) b = GatherND(a, pairs) y = Transpose<perm=[1,2,0]>(b)",
+        pairs=np.array([[0, 1], [5, -1], [2, 2]]),
+    ),
     "pads": graph(
         'a = Pad<mode="reflect">(x, ends) y = Pad(a, more, fill)',
         ends=np.array([0, 0, 1, 0, 0, 0, 0, 2]), more=np.array([0, 1, 0, 0, 0, 0, 0, 1]), fill=0.5,
@@ -212,6 +216,10 @@ REFUSED = {
     "training": (
         lambda: OnnxModule(graph("y = BatchNormalization<training_mode=1>(x, w, w, w, w)", w=(4,)))(torch.ones(2, 4)),
         "the node 'y' of the operator BatchNormalization is in training mode",
+    ),
+    "batches of indices": (
+        lambda: OnnxModule(graph("y = GatherND<batch_dims=1>(x, w)", w=np.array([[0], [1]])))(torch.ones(2, 4)),
+        "the node 'y' of the operator GatherND has batch_dims 1, and 0 alone is read",
     ),
     "values": (
         lambda: OnnxModule(graph("a = Cast<to=7>(x) y = Reshape(x, a)", "float[N] x"))(torch.ones(1)),

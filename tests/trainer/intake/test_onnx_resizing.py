@@ -249,3 +249,15 @@ def test_scales_make_the_network_that_pytorch_has() -> None:
         file = exported(model, x, 17, True)
         inputs = files.inputs(file)[0]
         assert import_model(OnnxModule(file), inputs).architecture.key == import_model(model, inputs).architecture.key
+
+
+@pytest.mark.lasts(8)
+def test_interpolations_that_the_exporter_writes_out_are_read() -> None:
+    for sides, settings in (((6,), {"size": 9, "mode": "linear"}), ((6, 5), {"size": (9, 4), "mode": "nearest-exact"})):
+        model, x = Interpolated(**settings), pixels((3, 2, *sides))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = torch.onnx.export(model, (x,), dynamo=True, verbose=False)
+        assert program is not None
+        with torch.no_grad():
+            torch.testing.assert_close(OnnxModule(program.model_proto)(x), model(x), msg=f"{settings}")

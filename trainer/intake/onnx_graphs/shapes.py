@@ -135,6 +135,12 @@ def _elements(call: Call) -> Tensor:
     return torch.gather(call.tensor(0), call.get("axis", 0), call.tensor(1))
 
 
+def _gather_nd(call: Call) -> Tensor:
+    if call.get("batch_dims", 0):
+        raise call.fault(f"has batch_dims {call.get('batch_dims', 0)}, and 0 alone is read: import it from PyTorch")
+    return call.tensor(0)[call.tensor(1).unbind(-1)]
+
+
 def _einsum(call: Call) -> Tensor:
     return torch.einsum(call.attributes["equation"], *(call.tensor(at) for at in range(len(call.inputs))))
 
@@ -156,6 +162,7 @@ FUNCTIONS: dict[str, Callable[[Call], Any]] = {
     "Slice": _slice,
     "Gather": _gather,
     "GatherElements": _elements,
+    "GatherND": _gather_nd,
     "Expand": _expand,
     "Tile": _tile,
     "Pad": _pad,
