@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.architecture import codec
 from archive.errors import CheckpointError, StorageUnavailableError, TrainingError
+from archive.trainer.recipes.tensors import as_tensors
 from archive.trainer.storage import checkpoints
 from archive.trainer.storage.checkpoints import TrainingCheckpoint
 from archive.trainer.storage.locations import printable
@@ -219,28 +220,6 @@ def _tensors(given: Mapping[str, Any], folder: Path | None) -> dict[str, Tensor]
         if path.is_file() and not path.is_symlink():
             name = PurePosixPath(path.relative_to(folder or path)).as_posix()
             tensors[_FILE + name] = torch.from_numpy(np.frombuffer(bytearray(path.read_bytes()), np.uint8))
-    return tensors
-
-
-def as_tensors(named: Mapping[str, Any]) -> dict[str, Tensor]:
-    """Return tensors or arrays by name as tensors that share no memory with each other.
-
-    Raises:
-        TrainingError: A value is neither.
-    """
-    import numpy as np
-    import torch
-
-    tensors: dict[str, Tensor] = {}
-    places: set[int] = set()
-    for name, value in named.items():
-        if not isinstance(name, str) or not isinstance(value, torch.Tensor | np.ndarray):
-            raise TrainingError(f"weights are tensors or arrays by name, got a {type(value).__name__} as {name!r}")
-        tensor = value.detach() if isinstance(value, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(value))
-        # The file format refuses tied weights.
-        place = tensor.untyped_storage().data_ptr()
-        tensors[name] = tensor.clone() if place in places else tensor
-        places.add(place)
     return tensors
 
 

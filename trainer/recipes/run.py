@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from archive.errors import TrainingError
 from archive.trainer.recipes import unreported
 from archive.trainer.recipes.base import Fit, FitResult, Stop
-from archive.trainer.recipes.checkpoint import as_tensors
 from archive.trainer.recipes.context import TrialContext
 from archive.trainer.recipes.curve import Metrics, checked
+from archive.trainer.recipes.tensors import as_tensors
 
 if TYPE_CHECKING:
     from torch import Tensor
