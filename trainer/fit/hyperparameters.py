@@ -9,8 +9,11 @@
 
 A value is a number for the whole network, or a list with one number for each layer with weights (decision layers
 included): in the order of `Architecture.canonical`, or of `archive.trainer.nn.base.weighted_layers` where an operation
-of the architecture is several layers. The protocol decides everything else, and the evaluation keeps its name; the
-overrides are recorded with the proposal and in the evaluation's environment.
+of the architecture is several layers. A weight that several layers share counts as one layer, whose inputs are those of
+them all. A unit is an output feature or channel, or an index of an embedding.
+
+The protocol decides everything else, and the evaluation keeps its name; the overrides are recorded with the proposal
+and in the evaluation's environment.
 """
 
 from __future__ import annotations

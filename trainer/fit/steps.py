@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import torch
 from torch import Tensor, nn
 
 from archive.trainer.fit import step_graphs
@@ -17,6 +16,7 @@ from archive.trainer.fit.precision import autocast_context
 from archive.trainer.fit.step_graphs import StepGraphs
 from archive.trainer.nn.base import HasAuxiliaryHead, HasProgress, weighted_layers
 from archive.trainer.nn.dropout import InputDropout
+from archive.trainer.nn.units import unit_weights
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks.base import Task
 
@@ -56,10 +56,10 @@ class Steps:
         self.optimisers = _optimisers(network, protocol, overrides)
         bounds = overrides.of_layers("max_norm", len(layers), math.inf)
         self.bounded = [
-            (parameter, bound)
+            (weights, bound)
             for layer, bound in zip(layers, bounds, strict=True)
-            for parameter in layer.parameters()
-            if parameter.ndim > 1 and bound < math.inf
+            if bound < math.inf
+            for weights in unit_weights(layer)
         ]
         device = next(network.parameters()).device
         self.autocast = autocast_context(precision, device)
@@ -117,11 +117,9 @@ class Steps:
         loss = self.loss(outputs, targets)
         return loss, loss + self.network.auxiliary_weight * self.loss(auxiliary, targets)
 
-    @torch.no_grad()
     def _bound(self) -> None:
-        for parameter, bound in self.bounded:
-            norms = torch.linalg.vector_norm(parameter.flatten(1), dim=1).clamp(min=bound)
-            parameter.mul_((bound / norms).reshape(-1, *[1] * (parameter.ndim - 1)))
+        for weights, bound in self.bounded:
+            weights.bound(bound)
 
 
 def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

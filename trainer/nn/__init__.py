@@ -5,6 +5,7 @@
     cells                 builders of the spaces of cells: `nasbench101`, `nasbench201`, `genotype_networks`
     costs                 parameters and floating point operations of any module
     dropout               dropout of chosen layers' inputs
+    units                 units of a layer's weights, and bounds of their norms
 
 Imports of the trainer nothing but `protocols.networks`.
 """

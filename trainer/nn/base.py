@@ -115,16 +115,15 @@ def weighted_layers(module: nn.Module) -> list[nn.Module]:
     """Return the layers of a network that hyperparameters a layer belong to.
 
     They are the module's `weighted`, or else all its submodules with a matrix or a kernel of their own, in the order
-    of `modules`. A submodule that is `without_inputs`, such as a table of positions, is no such layer.
+    of `modules`. A matrix that several layers share is one such layer, whose attribute `applied_in` has those layers; a
+    trained tensor that is no layer's matrix, such as a table of positions, is none.
     """
+    from archive.trainer.nn.units import unit_weights
+
     own = getattr(module, "weighted", None)
     if isinstance(own, list):
         return own
-    return [
-        part
-        for part in module.modules()
-        if not getattr(part, "without_inputs", False) and any(p.ndim > 1 for p in part.parameters(recurse=False))
-    ]
+    return [part for part in module.modules() if any(unit_weights(part, recurse=False))]
 
 
 def check_image(space: str, form: NetworkForm) -> None:

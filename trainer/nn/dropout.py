@@ -15,7 +15,8 @@ class InputDropout:
     Each layer has a generator of its own, so that a trial does not depend on other draws in its process.
 
     Args:
-        layers: Layers of a network; the first argument of their forward pass is dropped out.
+        layers: Layers of a network; the first argument of their forward pass is dropped out, or that of each layer in
+            their attribute `applied_in`.
         rates: One rate for each layer, in [0, 1).
         seed: Seed of the generators.
     """
@@ -26,7 +27,8 @@ class InputDropout:
         for at, (layer, rate) in enumerate(zip(layers, rates, strict=True), start=1):
             if rate > 0.0:
                 self._drops[str(at)] = drop = _Dropout(rate, seed + at)
-                layer.register_forward_pre_hook(drop)
+                for applied in getattr(layer, "applied_in", (layer,)):
+                    applied.register_forward_pre_hook(drop)
 
     def __len__(self) -> int:
         """Return the number of layers with a rate above zero."""

@@ -42,6 +42,11 @@ def shape(layer: Layer, name: str) -> tuple[int, ...]:
     return tuple(side for side in value if isinstance(side, int)) if isinstance(value, tuple) else ()
 
 
+def owned(layer: Layer) -> list[str]:
+    """Return the names of the tensors that a layer owns."""
+    return [name for name in OWNED.get(layer.op, ()) if isinstance(layer.attributes.get(name), tuple)]
+
+
 def units(layer: Layer) -> int | None:
     """Return the channels or features that a layer's own weights give its output; None without such weights."""
     if layer.op == "convolution":
@@ -53,6 +58,24 @@ def units(layer: Layer) -> int | None:
         return next(iter(shape(layer, "weight")[1:]), None)
     name, at = _LAST.get(layer.op, ("", 0))
     return next(iter(shape(layer, name)[at:]), None)
+
+
+def unit_axis(layer: Layer, name: str) -> int | None:
+    """Return the axis of a layer's matrix or kernel along which its units lie; None for other tensors.
+
+    The units of an embedding are its indices, each with a vector of its own.
+    """
+    if layer.op in ("convolution", "embedding", "_embedding_bag"):
+        transposed = layer.op == "convolution" and bool(layer.attributes.get("transposed"))
+        return int(transposed) if name == "weight" else None
+    matrix, axis = _LAST.get(layer.op, ("", 0))
+    return axis if name == matrix else None
+
+
+def input_groups(layer: Layer) -> int:
+    """Return the number of groups in which the first axis of a kernel has inputs; 1 where it has the units."""
+    transposed = layer.op == "convolution" and layer.attributes.get("transposed")
+    return max(_whole(layer, "groups"), 1) if transposed else 1
 
 
 def fan_in(layer: Layer) -> int:

@@ -28,6 +28,7 @@ from torch import Tensor
 from archive.architecture.aten import weights, wiring
 from archive.architecture.aten.signature import signatures
 from archive.architecture.graph import Architecture, Layer
+from archive.spaces.aten import content
 
 TOKEN_DEVIATION = 0.02
 PRELU = 0.25
@@ -90,6 +91,13 @@ def draw_parameter(
         tensor.zero_()
     else:
         tensor.normal_(0.0, TOKEN_DEVIATION, generator=rng)
+
+
+def constant(layer: Layer, dtype: torch.dtype) -> Tensor:
+    """Return the values of a layer `constant`, which the architecture has."""
+    raw = bytearray(content(layer))
+    flat = torch.frombuffer(raw, dtype=dtype) if raw else torch.empty(0, dtype=dtype)
+    return flat.reshape(weights.shape(layer, "shape"))
 
 
 def _use(architecture: Architecture, at: int) -> tuple[int, int]:

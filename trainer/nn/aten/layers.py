@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from archive.trainer.nn.units import Units
 
 
 @final
@@ -20,14 +22,20 @@ class Weighted(nn.Module):
         first: Name of the parameter that the first input is.
         weights: Its weights by the name of their parameter.
         settings: Its other arguments.
+        units: How the units lie in its matrices, by the names of these (`archive.trainer.nn.units`).
     """
 
     def __init__(
-        self, call: Callable[..., Any], first: str, weights: Mapping[str, Tensor], settings: Mapping[str, Any]
+        self,
+        call: Callable[..., Any],
+        first: str,
+        weights: Mapping[str, Tensor],
+        settings: Mapping[str, Any],
+        units: Mapping[str, tuple[Units, ...]],
     ) -> None:
         """Register the weights."""
         super().__init__()
-        self.call, self.first, self.settings = call, first, dict(settings)
+        self.call, self.first, self.settings, self.unit_axes = call, first, dict(settings), dict(units)
         _own(self, weights)
 
     def forward(self, x: Tensor, **given: Any) -> Any:
@@ -41,14 +49,18 @@ class TrainedTensor(nn.Module):
 
     Args:
         values: The tensor.
+        units: How the units lie of the layers whose matrix it is; empty if it is none.
+
+    Attributes:
+        applied_in: Those layers.
     """
 
-    without_inputs = True
-
-    def __init__(self, values: Tensor) -> None:
+    def __init__(self, values: Tensor, units: Iterable[Units] = ()) -> None:
         """Register the tensor."""
         super().__init__()
         self.values = nn.Parameter(values)
+        self.unit_axes = {"values": tuple(sorted(set(units)))}
+        self.applied_in: list[nn.Module] = []
 
     def forward(self) -> Tensor:
         """Return the tensor."""

@@ -26,8 +26,7 @@ from archive.architecture.aten.signature import MODES, resolve
 from archive.architecture.aten.vocabulary import NAME
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError
-from archive.spaces.aten import content
-from archive.trainer.nn.aten import initial
+from archive.trainer.nn.aten import initial, matrices
 from archive.trainer.nn.aten.calls import OperationArguments, function_of
 from archive.trainer.nn.aten.layers import BatchNorm, Dropout, TrainedTensor, Weighted, empty
 from archive.trainer.nn.aten.shapes import shapes_of
@@ -148,6 +147,8 @@ class _Graph:
         if channels > 1:
             self.value[0] = self.graph.call_method("expand", (self.inputs[0], -1, channels, -1, -1))
         self.outputs: dict[int, fx.Node] = {}
+        self.matrices = matrices.given(architecture)
+        self.tensors: dict[int, TrainedTensor] = {}
 
     def module(self) -> fx.GraphModule:
         """Return the module, whose tensors have no memory."""
@@ -164,7 +165,9 @@ class _Graph:
         if layer.op == "getitem":
             self.value[u] = self._item(used[0], layer)
         elif layer.op == "parameter":
-            self.root.add_module(f"{layer.op}_{u}", TrainedTensor(empty(weights.shape(layer, "shape"))))
+            units = [matrix.units for matrix in self.matrices.values() if matrix.tensor == u]
+            self.tensors[u] = TrainedTensor(empty(weights.shape(layer, "shape")), units)
+            self.root.add_module(f"{layer.op}_{u}", self.tensors[u])
             self.value[u] = self.graph.call_module(f"{layer.op}_{u}")
         elif layer.op == "constant":
             dtype = getattr(torch, str(layer.attributes["dtype"]))
@@ -185,7 +188,7 @@ class _Graph:
         signature = resolve(layer.op, layer.attributes, inputs.keys())
         arguments = self.calls.arguments(layer, signature, inputs)
         function = function_of(signature)
-        own = {name: empty(weights.shape(layer, name)) for name in owned(layer)}
+        own = {name: empty(weights.shape(layer, name)) for name in weights.owned(layer)}
         name = f"{layer.op}_{u}"
         if layer.op == "batch_norm":
             momentum, eps = arguments.pop("momentum"), arguments.pop("eps")
@@ -196,11 +199,16 @@ class _Graph:
             node = self._module(name, BatchNorm(own, momentum, eps), arguments)
         elif layer.op in MODES:
             node = self._module(name, Dropout(function, arguments.pop("p")), arguments)
-        elif own:
-            first = next(key for key, value in arguments.items() if isinstance(value, fx.Node))
+        elif own or u in self.matrices:
+            computed = [key for key, value in arguments.items() if isinstance(value, fx.Node)]
+            # A matrix may be given before the input, as to an embedding.
+            first = min(computed, key=weights.OWNED[layer.op].__contains__)
             fixed = {key: arguments.pop(key) for key in list(arguments) if not _computed(arguments[key])}
             arguments = {first: arguments[first], **arguments}
-            node = self._module(name, Weighted(function, first, own, fixed), arguments)
+            module = Weighted(function, first, own, fixed, matrices.owned(layer))
+            if matrix := self.matrices.get(u):
+                self.tensors[matrix.tensor].applied_in.append(module)
+            node = self._module(name, module, arguments)
         else:
             node = self.graph.call_function(function, (), arguments)
         self.outputs[u] = self.value[u] = node
@@ -211,11 +219,6 @@ class _Graph:
         self.root.add_module(name, module)
         (_, first), *others = arguments.items()
         return self.graph.call_module(name, (first,), dict(others))  # type: ignore[arg-type]
-
-
-def owned(layer: Layer) -> list[str]:
-    """Return the names of the tensors that a layer owns."""
-    return [name for name in weights.OWNED.get(layer.op, ()) if isinstance(layer.attributes.get(name), tuple)]
 
 
 def _computed(value: object) -> bool:
@@ -258,8 +261,8 @@ def _filled(architecture: Architecture, module: fx.GraphModule, seed: int) -> fx
                 initial.draw_parameter(architecture, u, values, shapes, rng)
             elif layer.op == "constant":
                 buffer = module.get_buffer(f"{layer.op}_{u}")
-                buffer.copy_(_constant(layer, buffer.dtype))
-            for name in owned(layer):
+                buffer.copy_(initial.constant(layer, buffer.dtype))
+            for name in weights.owned(layer):
                 full = tensor_name(layer, u, name)
                 tensor = module.get_buffer(full) if name in weights.BUFFERS else module.get_parameter(full)
                 initial.draw(layer, name, tensor, shapes[u], rng)
@@ -271,7 +274,7 @@ def _filled(architecture: Architecture, module: fx.GraphModule, seed: int) -> fx
 
 def _weight_shapes(architecture: Architecture) -> list[dict[str, tuple[int, ...]]]:
     """Return the shapes of each layer's weights by name: its own, and those that other layers give, where known."""
-    found = [{name: weights.shape(layer, name) for name in owned(layer)} for layer in architecture.layers]
+    found = [{name: weights.shape(layer, name) for name in weights.owned(layer)} for layer in architecture.layers]
     given = [
         (u, signature.tensors[number].name, tail)
         for u, layer in enumerate(architecture.layers)
@@ -292,9 +295,3 @@ def _weight_shapes(architecture: Architecture) -> list[dict[str, tuple[int, ...]
         if outputs[tail]:
             found[u][name] = outputs[tail]
     return found
-
-
-def _constant(layer: Layer, dtype: torch.dtype) -> Tensor:
-    raw = bytearray(content(layer))
-    flat = torch.frombuffer(raw, dtype=dtype) if raw else torch.empty(0, dtype=dtype)
-    return flat.reshape(weights.shape(layer, "shape"))

@@ -1,0 +1,174 @@
+"""Units of weights: output features and channels, in whichever axis they lie, of own and of shared weights."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from archive.architecture.aten.wiring import Input
+from archive.trainer.fit.train import train
+from archive.trainer.intake.models import import_model
+from archive.trainer.nn.aten import network
+from archive.trainer.nn.base import weighted_layers
+from archive.trainer.nn.dropout import InputDropout
+from archive.trainer.nn.units import Units, UnitWeights, unit_weights
+from archive.trainer.tasks.bundled import DIGITS
+from tests.support.networks.torch_nets import chain, layer
+
+BOUND = 0.3
+
+
+def rebuilt(model: nn.Module, shape: tuple[int, ...]) -> nn.Module:
+    return network.rebuilt(import_model(model, [Input(shape)]).architecture)
+
+
+def norms(response: Callable[[Tensor], Tensor], shape: tuple[int, ...]) -> Tensor:
+    """Norms of the units, an oracle: an output of a linear function is the sum of its weights times the inputs."""
+    jacobian = torch.autograd.functional.jacobian(response, torch.zeros(1, *shape))
+    return jacobian.flatten(4 if len(shape) == 3 else 2).squeeze(0).norm(dim=-1)
+
+
+class Functions(nn.Module):
+    """Matrices in the order that functions take them: inputs, outputs."""
+
+    def __init__(self, bias: bool) -> None:
+        super().__init__()
+        self.matrix = nn.Parameter(torch.randn(4, 6))
+        self.bias = nn.Parameter(torch.zeros(6)) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ self.matrix if self.bias is None else torch.addmm(self.bias, x, self.matrix)
+
+
+class Transposed(Functions):
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.matrix.T)
+
+
+@pytest.mark.parametrize("model", [Functions(False), Functions(True), Transposed(False), nn.Linear(4, 6)])
+def test_units_of_a_matrix_are_its_outputs(model: nn.Module) -> None:
+    net = rebuilt(model, (4,))
+    (one,) = weighted_layers(net)
+    (weights,) = unit_weights(one)
+    before = norms(net, (4,))
+    bound = float(before.median())
+    weights.bound(bound)
+    assert before.shape == (6,) and before.max() > bound
+    torch.testing.assert_close(norms(net, (4,)), before.clamp(max=bound))
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("imported", [True, False])
+def test_units_of_a_transposed_convolution_are_its_channels(imported: bool, groups: int) -> None:
+    model = nn.ConvTranspose2d(4, 6, 3, padding=1, groups=groups)
+    net = rebuilt(model, (4, 1, 1)) if imported else model
+    # The middle of the kernel alone reaches the one output.
+    (weights,) = unit_weights(weighted_layers(net)[0])
+    with torch.no_grad():
+        kernel = torch.zeros_like(weights.parameter)
+        kernel[:, :, 1, 1] = torch.arange(1.0, 1 + kernel[:, :, 1, 1].numel()).reshape(kernel.shape[:2])
+        weights.parameter.copy_(kernel)
+    before = norms(net, (4, 1, 1)).flatten()
+    bound = float(before.median())
+    weights.bound(bound)
+    assert before.shape == (6,) and before.max() > bound
+    torch.testing.assert_close(norms(net, (4, 1, 1)).flatten(), before.clamp(max=bound))
+
+
+def test_all_numbers_of_a_unit_count() -> None:
+    """A slow oracle: unit by unit."""
+    parameter = nn.Parameter(torch.randn(6, 4, 3, 2))
+    before = parameter.detach().clone()
+    UnitWeights(parameter, Units(1, 3)).bound(2.0)
+    for group in range(3):
+        for unit in range(4):
+            found, start = (tensor[2 * group : 2 * group + 2, unit] for tensor in (parameter, before))
+            torch.testing.assert_close(found, start * min(1.0, 2.0 / float(start.norm())))
+
+
+class Sharing(nn.Module):
+    """A layer that is used twice, and one matrix in two directions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.shared = nn.Linear(64, 8), nn.Linear(8, 8)
+        self.both, self.last = nn.Parameter(torch.randn(8, 5)), nn.Linear(8, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.relu(self.first(x.flatten(1)))
+        x = self.shared(F.relu(self.shared(x)))
+        return self.last(F.linear(F.relu(x @ self.both), self.both))
+
+
+def test_a_shared_weight_is_one_layer() -> None:
+    net = rebuilt(Sharing(), (1, 8, 8))
+    shapes = [[tuple(one.shape) for one in part.parameters() if one.ndim > 1] for part in weighted_layers(net)]
+    assert sorted(shapes) == [[(8, 5)], [(8, 8)], [(8, 64)], [(10, 8)]]
+    units = {weights.parameter.shape: weights.units for part in weighted_layers(net) for weights in unit_weights(part)}
+    assert units[8, 8] == Units(0)
+    both = next(part for part in weighted_layers(net) if next(part.parameters()).shape == (8, 5))
+    assert [weights.units for weights in unit_weights(both)] == [Units(0), Units(1)]
+
+
+def test_a_shared_weight_takes_hyperparameters() -> None:
+    architecture = import_model(Sharing(), [Input((1, 8, 8))]).architecture
+    start = network.rebuilt(architecture, seed=1)
+    shapes = [next(one.shape for one in part.parameters() if one.ndim > 1) for part in weighted_layers(start)]
+    protocol = dataclasses.replace(DIGITS.protocol("digits/small"), epochs=1)
+    rates = [0.01 if shape != (8, 8) else 1e-12 for shape in shapes]
+    found = train(architecture, DIGITS, protocol, seed=1, hyperparameters={"learning_rate": rates, "max_norm": BOUND})
+    both = next(tensor for tensor in found.weights.values() if tensor.shape == (8, 5))
+    assert max(both.norm(dim=0).max(), both.norm(dim=1).max()) <= BOUND * (1 + 1e-5)
+    slow = {"learning_rate": rates, "weight_decay": 0.0}
+    found = train(architecture, DIGITS, protocol, seed=1, hyperparameters=slow)
+    for name, tensor in start.state_dict().items():
+        if tensor.ndim > 1:
+            same = torch.allclose(found.weights[name], tensor, atol=1e-7)
+            assert same == (tensor.shape == (8, 8)), name
+
+
+def test_dropout_of_a_shared_weight_is_that_of_each_layer() -> None:
+    net = copy.deepcopy(rebuilt(Sharing(), (1, 8, 8)))
+    layers = weighted_layers(net)
+    rates = [1 - 1e-6 if next(part.parameters()).shape == (8, 8) else 0.0 for part in layers]
+    InputDropout(layers, rates, seed=0)
+    seen: list[Tensor] = []
+    (shared,) = (part for part, rate in zip(layers, rates, strict=True) if rate)
+    for part in net.modules():
+        if part in shared.applied_in:
+            part.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0]))
+    net.train()(torch.randn(5, 1, 8, 8))
+    assert [int(inputs.count_nonzero()) for inputs in seen] == [0, 0]
+
+
+class Tied(nn.Module):
+    """An embedding whose table is the last matrix as well, given before its input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(7, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(self.table(x).mean(1), self.table.weight)
+
+
+def test_the_table_of_tied_embeddings_is_one_layer() -> None:
+    model = Tied()
+    imported = import_model(model, [Input((3,), "int64")])
+    net = network.rebuilt(imported.architecture)
+    net.load_state_dict(imported.state_dict(model))
+    x = torch.tensor([[0, 1, 6], [2, 2, 3]])
+    torch.testing.assert_close(net(x), model(x))
+    (weights,) = (weights for part in weighted_layers(net) for weights in unit_weights(part))
+    assert weights.units == Units(0) and weights.parameter.shape == (7, 4)
+
+
+def test_scales_of_several_axes_are_no_matrix() -> None:
+    net = network.rebuilt(chain(layer("native_layer_norm", normalized_shape=[3, 4], weight=[3, 4]), given="3x4"))
+    assert weighted_layers(net) == []
