@@ -16,7 +16,7 @@ class InputDropout:
 
     Args:
         layers: Layers of a network; the first argument of their forward pass is dropped out, or that of each layer in
-            their attribute `applied_in`.
+            their attribute `applied_in`. Indices stay as they are.
         rates: One rate for each layer, in [0, 1).
         seed: Seed of the generators.
     """
@@ -50,9 +50,10 @@ class _Dropout:
         self._generator: torch.Generator | None = None
 
     def __call__(self, layer: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        if not layer.training:
-            return None
         x, *others = inputs
+        # Indices, as of an embedding, are no values to be dropped.
+        if not layer.training or not x.is_floating_point():
+            return None
         if self._generator is None:
             self._generator = torch.Generator(x.device).manual_seed(self.seed)
         kept = torch.empty_like(x).bernoulli_(1.0 - self.rate, generator=self._generator)

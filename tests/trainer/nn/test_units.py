@@ -172,3 +172,23 @@ def test_the_table_of_tied_embeddings_is_one_layer() -> None:
 def test_scales_of_several_axes_are_no_matrix() -> None:
     net = network.rebuilt(chain(layer("native_layer_norm", normalized_shape=[3, 4], weight=[3, 4]), given="3x4"))
     assert weighted_layers(net) == []
+
+
+class Placed(nn.Module):
+    """A table of positions, whose indices are a constant."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.last = nn.Embedding(8, 8), nn.Linear(8, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(F.relu(x.flatten(1, 2) + self.table(torch.arange(8))).mean(1))
+
+
+def test_dropout_leaves_indices_alone() -> None:
+    net = rebuilt(Placed(), (1, 8, 8))
+    layers, x = weighted_layers(net), torch.randn(2, 1, 8, 8)
+    before = net.train()(x)
+    InputDropout(layers, [0.5] * 2, seed=0)
+    assert len(layers) == 2 and net(x).isfinite().all()
+    assert not torch.equal(net(x), before)
