@@ -1,4 +1,4 @@
-"""The console script, whose modules may take a second to load: Ctrl-C ends the process quietly in this time as well."""
+"""The console script: Ctrl-C ends the process quietly while modules load, which may take a second."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def _dense(name: str, tensor: Tensor) -> Tensor:
         raise _fault(name, "a tensor without values, on the device meta")
     if _name(tensor.dtype) not in _TYPES:
         raise _fault(name, f"a tensor of {_name(tensor.dtype)}")
-    # A file has the memory of a tensor, not what is to be done with it.
+    # A file holds memory alone, without the flags that conjugate or negate it on reading.
     return tensor.detach().resolve_conj().resolve_neg()
 
 
