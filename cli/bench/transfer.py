@@ -93,7 +93,8 @@ def transfer(
 
     --matrix measures whether a warm start ever hurts: "worst beside cold" is the largest excess of the mean regret over
     that of cold starts after ten queries or more. "errors" is the largest in standard errors of the differences, seed
-    by seed, and "own errors" in standard errors of the mean regret.
+    by seed, and "own errors" in standard errors of the mean regret. With noise, regret is that of the network that
+    archive study best would recommend, computed after every fifth query.
     """
     from archive.agents.benchmarks.search.contestants import contestant
     from archive.agents.benchmarks.transfer.matrix import matrix

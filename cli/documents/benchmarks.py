@@ -215,7 +215,7 @@ class ScenarioItem(JsonObject):
         seeds: Number of searches.
         to_best: Median number of queries until the best network was found.
         slowest: The largest such number.
-        regret: Mean regret by number of queries.
+        regret: Mean regret by number of queries; with noise, of the networks that `study best` would recommend.
         excess: Largest mean regret beyond that of cold starts, after ten queries or more.
         errors: Largest such excess in standard errors of the differences, seed by seed; null for one seed.
         own_errors: Largest such excess in standard errors of the mean regret; null for one seed.

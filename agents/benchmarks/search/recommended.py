@@ -21,6 +21,9 @@ from archive.store.records import sign
 QUERIES = (50, 100, 150, 200)
 """Numbers of queries after which regret is reported."""
 
+FIRST, EVERY = 5, 5
+"""Queries of a curve after which the recommendation is computed: each of the first ones, then every fifth."""
+
 Evaluated = tuple[StudyJob, Sequence[float], Sequence[str]]
 """A study, the values of its evaluations, and the functional keys of their networks."""
 
@@ -47,6 +50,25 @@ def recommended_regrets(studies: Sequence[Evaluated], queries: Sequence[int]) ->
         long = [(values[:at], keys[:at]) for _, values, keys in studies if len(values) >= at]
         columns[at] = [_regret(problem, space, networks, *first) for first in long]
     return {at: np.array(column) for at, column in columns.items() if column}
+
+
+def recommended_curve(job: StudyJob, values: Sequence[float], keys: Sequence[str]) -> NDArray[np.float64]:
+    """Return the regret of the latest recommendation after 1 … budget queries, (budget,) float64.
+
+    The recommendation is computed after some of the queries: see `EVERY`. A study that ended early keeps its last one.
+
+    Args:
+        job: A study of a problem with noise.
+        values: Values of its evaluations, at least one.
+        keys: Functional keys of their networks.
+    """
+    space = job.problem.search_space()
+    networks = {one.functional_key: one for one in space.members() or ()}
+    curve = np.empty(job.budget)
+    for at in range(1, min(job.budget, len(values)) + 1):
+        if at <= FIRST or at % EVERY == 0 or at == len(values):
+            curve[at - 1 :] = _regret(job.problem, space, networks, values[:at], keys[:at])
+    return curve
 
 
 def _regret(

@@ -7,6 +7,9 @@
 | errors | mean of w - c in standard errors of w - c, the largest likewise                             |
 | own    | mean of w - c in standard errors of w, the largest likewise                                 |
 
+With noise the regret is that of the recommended network (`archive.agents.benchmarks.search.recommended`), not of the
+luckiest one: a search that finds many good networks has more of them to be lucky with.
+
 A warm and a cold start of one seed have the same draws, so that w - c varies less than w where a source changes little:
 the largest of thirty such ratios is often above 1 where a few searches differ by chance.
 """
@@ -22,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.agents.benchmarks.search.plan import StudyJob
+from archive.agents.benchmarks.search.recommended import recommended_curve
 from archive.agents.benchmarks.search.regret import first_best, regrets, traces
 from archive.agents.benchmarks.transfer.plan import TransferPlan
 from archive.agents.transfer.report import contributed
@@ -50,7 +54,7 @@ class Row(NamedTuple):
         seeds: Number of target studies.
         to_best: Median number of queries until the best network; None where half of them never found it.
         slowest: The largest number of queries until the best network; None where a study never found it.
-        regret: Mean regret after some numbers of queries, by number.
+        regret: Mean regret after some numbers of queries, by number; with noise, of the recommended networks.
         excess: The largest amount by which the mean regret is above the cold one's, after `FROM` queries or more.
         errors: The largest such amount in standard errors of the differences; None for a single seed.
         own_errors: The largest such amount in standard errors of the mean regret; None for a single seed.
@@ -77,11 +81,11 @@ def rows(archive: Archive, plan: TransferPlan) -> list[Row]:
     """Return a row for the cold starts of each target, then one a scenario; those without evaluations are left out."""
     results = []
     for task in plan.tasks:
-        cold = _curves(archive, plan.cold(task))
+        cold = _searched(archive, plan.cold(task))
         results.append(_row(archive, plan, (task, COLD, ()), cold, cold))
         for scenario in plan.scenarios:
-            if scenario.target == task and (curves := _curves(archive, jobs := plan.warm(scenario))):
-                results.append(_row(archive, plan, (task, scenario.name, jobs), curves, cold))
+            if scenario.target == task and (warm := _searched(archive, jobs := plan.warm(scenario))):
+                results.append(_row(archive, plan, (task, scenario.name, jobs), warm, cold))
     return results
 
 
@@ -118,32 +122,46 @@ def _largest_ratio(means: Floats, values: Floats) -> float:
     return float(np.divide(means, errors, out=np.zeros_like(means), where=errors > 0.0).max(initial=0.0))
 
 
-def _curves(archive: Archive, jobs: Sequence[StudyJob]) -> dict[int, Floats]:
-    """Return the regret of each study with evaluations, (budget,), by seed."""
-    return {
-        job.seed: regrets(job, trace.values, trace.keys)
-        for job, trace in zip(jobs, traces(archive, jobs), strict=True)
-        if trace.values
-    }
+class _Searched(NamedTuple):
+    """One study.
+
+    Attributes:
+        regret: (budget,) float64, after each number of queries; with noise, of the latest recommendation.
+        to_best: Number of queries until the best network; infinite where it was never found.
+    """
+
+    regret: Floats
+    to_best: float
+
+
+def _searched(archive: Archive, jobs: Sequence[StudyJob]) -> dict[int, _Searched]:
+    """Return each study with evaluations, by seed."""
+    found = {}
+    for job, trace in zip(jobs, traces(archive, jobs), strict=True):
+        if trace.values:
+            incumbent = regrets(job, trace.values, trace.keys)
+            shown = recommended_curve(job, trace.values, trace.keys) if job.problem.noise else incumbent
+            found[job.seed] = _Searched(shown, first_best(incumbent) or math.inf)
+    return found
 
 
 def _row(
     archive: Archive,
     plan: TransferPlan,
     of: tuple[str, str, Sequence[StudyJob]],
-    curves: Mapping[int, Floats],
-    cold: Mapping[int, Floats],
+    warm: Mapping[int, _Searched],
+    cold: Mapping[int, _Searched],
 ) -> Row:
     target, scenario, jobs = of
-    to_best = [first_best(curve) or math.inf for curve in curves.values()]
+    to_best = [one.to_best for one in warm.values()]
     median, slowest = statistics.median(to_best), max(to_best)
-    mean = np.mean(list(curves.values()), axis=0)
-    seeds = [seed for seed in curves if seed in cold]
-    excess = Excess.of(np.array([curves[seed] for seed in seeds]), np.array([cold[seed] for seed in seeds]))
+    mean = np.mean([one.regret for one in warm.values()], axis=0)
+    seeds = [seed for seed in warm if seed in cold]
+    excess = Excess.of(*(np.array([side[seed].regret for seed in seeds]) for side in (warm, cold)))
     return Row(
         target=target,
         scenario=scenario,
-        seeds=len(curves),
+        seeds=len(warm),
         to_best=median if math.isfinite(median) else None,
         slowest=int(slowest) if math.isfinite(slowest) else None,
         regret={at: float(mean[at - 1]) for at in QUERIES if at <= plan.budget},

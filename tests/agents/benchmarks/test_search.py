@@ -395,3 +395,11 @@ def test_the_regret_of_a_recommendation_is_that_of_the_greatest_mean_without_noi
     assert {at: column.tolist() for at, column in shown.items()} == {1: [50.0], 4: [25.0]}
     assert regret.regrets(noisy, values, keys)[3] == 50.0
     assert recommended.recommended_regrets([(job, values, keys)], [1]) == {}
+
+
+def test_a_curve_of_recommendations_has_each_of_the_first_and_every_fifth(job, monkeypatch):
+    asked = []
+    monkeypatch.setattr(recommended, "_regret", lambda *given: asked.append(len(given[3])) or float(len(given[3])))
+    curve = recommended.recommended_curve(replace(job, budget=14), [0.0] * 12, ["a"] * 12)
+    assert asked == [1, 2, 3, 4, 5, 10, 12]
+    assert curve.tolist() == [1, 2, 3, 4, 5, 5, 5, 5, 5, 10, 10, 12, 12, 12]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy.stats import sem
 from archive import agents
 from archive.agents.benchmarks.search import contestants, plan
 from archive.agents.benchmarks.search.run import search as run_job
+from archive.agents.benchmarks.transfer import rows as of_rows
 from archive.agents.benchmarks.transfer.matrix import matrix
 from archive.agents.benchmarks.transfer.plan import TransferPlan, alter
 from archive.agents.benchmarks.transfer.rows import Excess, rows
@@ -169,7 +171,7 @@ def answer(cell):
     return Result(score(cell))
 
 
-def test_the_benchmark_writes_sources_and_compares_with_cold_starts(archive, space):
+def test_the_benchmark_writes_sources_and_compares_with_cold_starts(archive, space, monkeypatch):
     best = max(map(score, space.members()))
 
     def problem(task):
@@ -198,6 +200,13 @@ def test_the_benchmark_writes_sources_and_compares_with_cold_starts(archive, spa
     assert (cold.scenario, cold.coupling, cold.excess, cold.errors) == ("cold", None, 0.0, 0.0)
     assert [(row.target, row.scenario, row.seeds) for row in warm] == [
         ("nb201-cifar100", "sampled", 2), ("nb201-cifar100", "reversed", 2)
+    ]  # fmt: skip
+    # With noise, regrets are those of recommendations.
+    monkeypatch.setattr(of_rows, "recommended_curve", lambda job, values, keys: np.full(10, 8.0 if job.warm else 7.0))
+    truth = {cell.functional_key: (score(cell), math.nan) for cell in space.members()}
+    noisy = replace(whole, problem=lambda task: replace(problem(task), noise=0.1, truth=truth.__getitem__))
+    assert [(one.regret[10], one.excess, one.to_best) for one in rows(archive, noisy)] == [
+        (7.0, 0.0, cold.to_best), *((8.0, 1.0, one.to_best) for one in warm)
     ]  # fmt: skip
     assert recheck(archive, targets[2].study.name).differing == ()
     with pytest.raises(UnknownNameError, match="scenario"):
