@@ -15,12 +15,15 @@ KEPT = (
     *("batch_norm", "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"),
     *("linear", "scaled_dot_product_attention", "prelu", "roll"),
     *("silu", "hardswish", "hardsigmoid", "softplus", "mish"),
+    *(f"upsample_{kind}.vec" for kind in ("nearest1d", "nearest3d", "linear1d", "trilinear3d", "bicubic2d")),
+    *(f"_upsample_nearest_exact{sides}d.vec" for sides in (1, 2, 3)),
     *("adaptive_max_pool2d", "bernoulli.p", "erfc"),
 )
 """Operations beside the core set.
 
 Those of the first line behave differently in training, which their decompositions would freeze. Those of the next two
-are one layer of a network, and several operations of the core set. The last have no decomposition.
+are one layer of a network, and several operations of the core set. Interpolations are computed by indices and weights
+there, which would be those of the imported lengths at every other. The last have no decomposition.
 """
 
 _LEFT_OUT = re.compile(r"_backward$|^sym_|^resize_$|^empty_strided$|^_local_scalar_dense$")

@@ -40,7 +40,9 @@ GROUPS: dict[str, str] = {
     "reflection_pad2d reflection_pad3d repeat replication_pad2d replication_pad3d roll select select_scatter slice "
     "slice_scatter split_with_sizes squeeze unsqueeze view _to_copy",
     "index": "gather index index_put index_select masked_scatter nonzero scatter scatter_add scatter_reduce where "
-    "grid_sampler_2d upsample_bilinear2d upsample_nearest2d",
+    "grid_sampler_2d upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d "
+    "_upsample_nearest_exact2d _upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d "
+    "upsample_bicubic2d",
     "source": "arange empty full full_like rand randn randperm scalar_tensor bernoulli parameter constant",
     "structure": "getitem block_start block_end",
 }

@@ -1,0 +1,64 @@
+"""Imported networks at other sizes of images than those of the import: what the model computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from archive.architecture.aten.wiring import Input
+from archive.architecture.graph import Architecture
+from archive.trainer.intake.models import import_model
+from archive.trainer.nn.aten import network
+
+
+class Applied(nn.Module):
+    """A function as a model."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+
+def imported(function: Callable[[Tensor], Tensor], axes: int) -> Architecture:
+    """Return the network of a function of two channels, imported for sides of 8."""
+    return import_model(Applied(function), [Input((2, *[8] * axes))]).architecture
+
+
+def check(function: Callable[[Tensor], Tensor], axes: int, ops: list[str]) -> None:
+    """Check the operations of an imported function, and its values at three sizes."""
+    architecture = imported(function, axes)
+    assert [layer.op for layer in architecture.layers[1:-1]] == ops
+    module = network.rebuilt(architecture)
+    for sides in ([8] * axes, [12] * axes, [5, 7, 6][:axes]):
+        x = torch.randn(3, 2, *sides)
+        torch.testing.assert_close(module(x), function(x), msg=f"{ops} {sides}")
+
+
+INTERPOLATIONS: dict[str, tuple[int, dict[str, Any]]] = {
+    "upsample_nearest1d": (1, {}),
+    "upsample_nearest2d": (2, {}),
+    "upsample_nearest3d": (3, {}),
+    **{f"_upsample_nearest_exact{axes}d": (axes, {"mode": "nearest-exact"}) for axes in (1, 2, 3)},
+    "upsample_linear1d": (1, {"mode": "linear"}),
+    "upsample_bilinear2d": (2, {"mode": "bilinear"}),
+    "upsample_trilinear3d": (3, {"mode": "trilinear"}),
+    "upsample_bicubic2d": (2, {"mode": "bicubic"}),
+}
+
+
+@pytest.mark.parametrize("op", INTERPOLATIONS)
+def test_an_interpolation_is_one_layer_for_all_sizes(op: str) -> None:
+    axes, settings = INTERPOLATIONS[op]
+    targets: list[dict[str, Any]] = [{"scale_factor": 1.7}, {"size": [5] * axes}]
+    if "linear" in op or "cubic" in op:
+        targets.append({"scale_factor": 1.7, "align_corners": True})
+    for target in targets:
+        check(lambda x, given={**settings, **target}: F.interpolate(x, **given), axes, [op])
