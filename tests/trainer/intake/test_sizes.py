@@ -1,4 +1,4 @@
-"""Imported networks at other sizes of images than those of the import: what the model computes."""
+"""Imported networks at other sizes of images than those of the import: what the model computes, or a refusal."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from torch.nn import functional as F
 
 from archive.architecture.aten.wiring import Input
 from archive.architecture.graph import Architecture
+from archive.errors import InvalidArchitectureError
 from archive.trainer.intake.models import import_model
+from archive.trainer.nn import builders
 from archive.trainer.nn.aten import network
+from archive.trainer.protocols.networks import NetworkForm
 
 
 class Applied(nn.Module):
@@ -62,3 +65,32 @@ def test_an_interpolation_is_one_layer_for_all_sizes(op: str) -> None:
         targets.append({"scale_factor": 1.7, "align_corners": True})
     for target in targets:
         check(lambda x, given={**settings, **target}: F.interpolate(x, **given), axes, [op])
+
+
+def form(sides: int) -> NetworkForm:
+    return NetworkForm((1, sides, sides), 2, "classification")
+
+
+def pooled(**settings: Any) -> Architecture:
+    return imported(lambda x: F.interpolate(x, **settings).mean((2, 3)), 2)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic"])
+def test_sides_that_may_be_those_of_the_import_take_no_other_images(mode: str) -> None:
+    architecture = pooled(scale_factor=1.7, mode=mode, recompute_scale_factor=True)
+    builders.build(architecture, form(8))
+    reason = (
+        r"imported for inputs 2x8x8, and its _?upsample_\w+ to the sides \(13, 13\) may depend on them: "
+        "import it for 2x12x12, or interpolate by a scale_factor without recompute_scale_factor$"
+    )
+    with pytest.raises(InvalidArchitectureError, match=reason):
+        builders.build(architecture, form(12))
+    builders.build(pooled(scale_factor=1.7, mode=mode), form(12))
+
+
+def test_sides_of_sequences_may_be_those_of_the_import_too() -> None:
+    architecture = imported(lambda x: F.interpolate(x.mT, 5, mode="linear").mean(1)[:, :2], 1)
+    sequences = NetworkForm((2, 8), 2, "classification")
+    builders.build(architecture, sequences)
+    with pytest.raises(InvalidArchitectureError, match=r"its upsample_linear1d to the sides \(5,\) may .* for 4x8,"):
+        builders.build(architecture, NetworkForm((4, 8), 2, "classification"))

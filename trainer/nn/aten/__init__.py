@@ -7,4 +7,5 @@ layers      modules of operations with tensors of their own, and of those that f
 matrices    matrices and kernels of layers, and how their units lie
 initial     initial weights
 shapes      shapes of what a module computes
+sizes       sizes in a graph that may be wrong for images of other sides
 """

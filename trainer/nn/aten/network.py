@@ -30,6 +30,7 @@ from archive.trainer.nn.aten import initial, matrices
 from archive.trainer.nn.aten.calls import OperationArguments, function_of
 from archive.trainer.nn.aten.layers import BatchNorm, Dropout, TrainedTensor, Weighted, empty
 from archive.trainer.nn.aten.shapes import shapes_of
+from archive.trainer.nn.aten.sizes import check_sides
 from archive.trainer.protocols.networks import NetworkForm
 
 
@@ -108,6 +109,7 @@ def _of_form(architecture: Architecture, form: NetworkForm) -> fx.GraphModule:
     grey = len(given.shape) == 3 and form.input_shape[:1] == (1,)
     module = _module(architecture, given.shape[0] if grey else 1)
     _check_form(given, module, form)
+    check_sides(architecture, given, (given.shape[0], *form.input_shape[1:]) if grey else form.input_shape)
     return module
 
 

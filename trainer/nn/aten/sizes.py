@@ -1,0 +1,35 @@
+"""Sizes that are fixed in a graph, and so may be wrong for images of other sides than those of the import.
+
+A model that interpolates to a multiple of the sides of its input has numbers there in its graph, as one that always
+interpolates to the same sides. The two cannot be told apart, so both take the imported sides alone. Scale factors
+suit all sides.
+"""
+
+from __future__ import annotations
+
+from archive.architecture.aten.wiring import Input
+from archive.architecture.graph import Architecture
+from archive.errors import InvalidArchitectureError
+
+
+def check_sides(architecture: Architecture, given: Input, shape: tuple[int, ...]) -> None:
+    """Check that no interpolation of a network has the sides of another input.
+
+    Args:
+        architecture: The network.
+        given: Input that it was imported for.
+        shape: Shape of the input that it would get, a grey image in all channels.
+
+    Raises:
+        InvalidArchitectureError: One has; the message names the operation and the way out.
+    """
+    if shape == given.shape:
+        return
+    for layer in architecture.layers:
+        sides = layer.attributes.get("output_size")
+        if "upsample" in layer.op and sides is not None:
+            raise InvalidArchitectureError(
+                f"the network was imported for inputs {given}, and its {layer.op} to the sides {sides} may depend on "
+                f"them: import it for {Input(shape)}, or interpolate by a scale_factor without "
+                "recompute_scale_factor"
+            )
