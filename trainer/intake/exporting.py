@@ -3,8 +3,9 @@
     model ──torch.export──> operations of PyTorch ──stand-ins, decomposition──> those of the core set and of `KEPT`
 
 Decomposition fixes the behaviour of batch normalisation and dropout to training or evaluation. Stand-ins, operations
-without a decomposition, pass through it unchanged and mean the operation in both. A batch normalisation whose
-statistics are the mean of all batches has no momentum, which is exported as NaN.
+without a decomposition, pass through it unchanged and mean the operation in both. Circular padding has one too: its
+decomposition has the lengths of the import. A batch normalisation whose statistics are the mean of all batches has no
+momentum, which is exported as NaN.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from archive.architecture.aten.wiring import Input
 from archive.errors import UsageError
+from archive.trainer.intake.settings import arguments_of
 from archive.trainer.intake.signatures import KEPT
 
 STAND_INS = "archive_intake"
@@ -89,19 +91,21 @@ def _examples(model: nn.Module, inputs: Sequence[Input]) -> tuple[torch.Tensor, 
 def _table() -> Any:
     """Return the decompositions to the core set, without those of the operations that are kept."""
     table: Any = torch.export.default_decompositions()
-    for name in KEPT:
+    # Of `pad`, the circular one alone is kept, by its stand-in.
+    for name in set(KEPT) - {"pad"}:
         base, _, overload = name.partition(".")
         table.pop(getattr(getattr(torch.ops.aten, base), overload or "default"), None)
     return table
 
 
 def _stand_in(program: ExportedProgram) -> None:
-    """Replace operations whose decomposition depends on the mode."""
+    """Replace operations whose decomposition depends on the mode, or on lengths."""
     _define()
     for node in program.graph.nodes:
-        for name in _MODES:
+        for name in (*_MODES, "pad"):
             if node.op == "call_function" and node.target is getattr(torch.ops.aten, name).default:
-                node.target = getattr(getattr(torch.ops, STAND_INS), name).default
+                if name != "pad" or arguments_of(node).get("mode") == "circular":
+                    node.target = getattr(getattr(torch.ops, STAND_INS), name).default
     program.graph_module.recompile()
 
 
@@ -112,10 +116,21 @@ def _define() -> None:
         return
     make: Any = torch.library.Library
     _library = make(STAND_INS, "DEF")
-    for name in _MODES:
+    for name in (*_MODES, "pad"):
         schema = str(getattr(torch.ops.aten, name).default._schema).removeprefix("aten::")
         _library.define(schema)
-        _library.impl(name, lambda x, *_: torch.empty_like(x), "CompositeExplicitAutograd")
+        _library.impl(name, _padded if name == "pad" else _like, "CompositeExplicitAutograd")
+
+
+def _like(x: torch.Tensor, *_: Any) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+def _padded(x: torch.Tensor, pad: Sequence[int], *_: Any) -> torch.Tensor:
+    sides = list(x.shape)
+    for axis, (before, after) in enumerate(zip(pad[::2], pad[1::2], strict=True), start=1):
+        sides[-axis] += before + after
+    return x.new_empty(sides)
 
 
 @contextmanager

@@ -17,13 +17,16 @@ KEPT = (
     *("silu", "hardswish", "hardsigmoid", "softplus", "mish"),
     *(f"upsample_{kind}.vec" for kind in ("nearest1d", "nearest3d", "linear1d", "trilinear3d", "bicubic2d")),
     *(f"_upsample_nearest_exact{sides}d.vec" for sides in (1, 2, 3)),
+    *(f"{kind}_pad{sides}d" for kind in ("reflection", "replication") for sides in (1, 2, 3)),
+    *("pad", "im2col"),
     *("adaptive_max_pool2d", "bernoulli.p", "erfc"),
 )
 """Operations beside the core set.
 
 Those of the first line behave differently in training, which their decompositions would freeze. Those of the next two
-are one layer of a network, and several operations of the core set. Interpolations are computed by indices and weights
-there, which would be those of the imported lengths at every other. The last have no decomposition.
+are one layer of a network, and several operations of the core set. Interpolations, paddings and windows are computed by
+indices and weights there, which would be those of the imported lengths at every other; `pad` is kept where it is
+circular. The last have no decomposition.
 """
 
 _LEFT_OUT = re.compile(r"_backward$|^sym_|^resize_$|^empty_strided$|^_local_scalar_dense$")

@@ -36,9 +36,9 @@ GROUPS: dict[str, str] = {
     "attention": "scaled_dot_product_attention bmm _softmax _log_softmax",
     "dropout": "dropout feature_dropout alpha_dropout feature_alpha_dropout native_dropout",
     "reduction": "amax amin any argmax argmin cumsum max mean min prod sum var topk sort _cdist_forward _pdist_forward",
-    "shape": "alias as_strided cat clone col2im constant_pad_nd copy diagonal expand flip permute reflection_pad1d "
-    "reflection_pad2d reflection_pad3d repeat replication_pad2d replication_pad3d roll select select_scatter slice "
-    "slice_scatter split_with_sizes squeeze unsqueeze view _to_copy",
+    "shape": "alias as_strided cat clone col2im constant_pad_nd copy diagonal expand flip im2col pad permute "
+    "reflection_pad1d reflection_pad2d reflection_pad3d repeat replication_pad1d replication_pad2d replication_pad3d "
+    "roll select select_scatter slice slice_scatter split_with_sizes squeeze unsqueeze view _to_copy",
     "index": "gather index index_put index_select masked_scatter nonzero scatter scatter_add scatter_reduce where "
     "grid_sampler_2d upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d "
     "_upsample_nearest_exact2d _upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d "

@@ -67,6 +67,34 @@ def test_an_interpolation_is_one_layer_for_all_sizes(op: str) -> None:
         check(lambda x, given={**settings, **target}: F.interpolate(x, **given), axes, [op])
 
 
+PADDINGS = {
+    "reflect": "reflection_pad{}d",
+    "replicate": "replication_pad{}d",
+    "circular": "pad",
+    "constant": "constant_pad_nd",
+}
+
+
+@pytest.mark.parametrize("mode", PADDINGS)
+def test_a_padding_is_one_layer_for_all_sizes(mode: str) -> None:
+    for axes in (1, 2, 3):
+        check(lambda x, pad=(1, 2) * axes: F.pad(x, pad, mode), axes, [PADDINGS[mode].format(axes)])
+
+
+def test_a_convolution_pads_in_circles() -> None:
+    torch.manual_seed(0)
+    model = nn.Conv2d(2, 3, 3, padding=(1, 0), padding_mode="circular")
+    found = import_model(model, [Input((2, 8, 8))])
+    module = network.rebuilt(found.architecture)
+    module.load_state_dict(found.state_dict(model))
+    x = torch.randn(3, 2, 12, 7)
+    torch.testing.assert_close(module(x), model(x))
+
+
+def test_windows_are_one_layer_for_all_sizes() -> None:
+    check(lambda x: F.unfold(x, 3, padding=1, stride=2), 2, ["im2col"])
+
+
 def form(sides: int) -> NetworkForm:
     return NetworkForm((1, sides, sides), 2, "classification")
 
