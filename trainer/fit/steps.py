@@ -14,7 +14,7 @@ from archive.trainer.fit.hyperparameters import Hyperparameters
 from archive.trainer.fit.optimiser import Optimiser
 from archive.trainer.fit.precision import autocast_context
 from archive.trainer.fit.step_graphs import StepGraphs
-from archive.trainer.nn.base import HasAuxiliaryHead, HasProgress, weighted_layers
+from archive.trainer.nn.base import HasAuxiliaryHead, HasProgress, applied_layers, weighted_layers
 from archive.trainer.nn.dropout import InputDropout
 from archive.trainer.nn.units import unit_weights
 from archive.trainer.protocols.base import TrainingProtocol
@@ -51,7 +51,7 @@ class Steps:
     ) -> None:
         self.network, self.protocol = network, protocol
         layers = weighted_layers(network)
-        self.dropout = InputDropout(layers, overrides.of_layers("dropout", len(layers), 0.0), seed)
+        self.dropout = InputDropout(applied_layers(network), overrides.of_layers("dropout", len(layers), 0.0), seed)
         self.loss = training_loss(task, protocol)
         self.optimisers = _optimisers(network, protocol, overrides)
         bounds = overrides.of_layers("max_norm", len(layers), math.inf)
@@ -143,7 +143,7 @@ def _optimisers(
     """Return optimisers with the peaks of their learning rates: one, unless the layers differ.
 
     Parameters outside of the layers with weights, such as those of normalisations between them, follow the protocol
-    where the layers have a list of values.
+    where the layers have a list of values. One of several layers follows the first.
     """
     listed = any(isinstance(value, tuple) for value in (overrides.learning_rate, overrides.weight_decay))
     layers = weighted_layers(network)
@@ -152,10 +152,11 @@ def _optimisers(
     rates = overrides.of_layers("learning_rate", count, protocol.learning_rate)
     decays = overrides.of_layers("weight_decay", count, protocol.weight_decay)
     each = [replace(protocol, weight_decay=decay) for decay in decays]
-    grouped = {id(parameter) for layer in layers for parameter in layer.parameters()}
-    others = [parameter for parameter in network.parameters() if id(parameter) not in grouped]
+    first = {id(parameter): at for at, layer in reversed([*enumerate(layers)]) for parameter in layer.parameters()}
+    others = [parameter for parameter in network.parameters() if id(parameter) not in first]
     if not listed or (len({*zip(rates, decays, strict=True)}) == 1 and not others):
         return [(Optimiser(network.parameters(), each[0]), rates[0])]
-    by_layer = zip(layers, each, rates, strict=True)
-    optimisers = [(Optimiser(layer.parameters(), own), rate) for layer, own, rate in by_layer]
+    owned = [[one for one in layer.parameters() if first[id(one)] == at] for at, layer in enumerate(layers)]
+    by_layer = zip(owned, each, rates, strict=True)
+    optimisers = [(Optimiser(parameters, own), rate) for parameters, own, rate in by_layer]
     return optimisers + ([(Optimiser(others, protocol), protocol.learning_rate)] if others else [])

@@ -115,15 +115,37 @@ def weighted_layers(module: nn.Module) -> list[nn.Module]:
     """Return the layers of a network that hyperparameters a layer belong to.
 
     They are the module's `weighted`, or else all its submodules with a matrix or a kernel of their own, in the order
-    of `modules`. A matrix that several layers share is one such layer, whose attribute `applied_in` has those layers; a
-    trained tensor that is no layer's matrix, such as a table of positions, is none.
+    of `modules`. A matrix that several layers share is one such layer: the first of them, or a trained tensor whose
+    attribute `applied_in` has those layers. A trained tensor that is no layer's matrix, such as a table of positions,
+    is none.
     """
+    return [layers[0] for layers in _by_weights(module)]
+
+
+def applied_layers(module: nn.Module) -> list[list[nn.Module]]:
+    """Return the layers that apply the weights of each of `weighted_layers`: several where they share a matrix."""
+    return [list(getattr(layers[0], "applied_in", layers)) for layers in _by_weights(module)]
+
+
+def _by_weights(module: nn.Module) -> list[list[nn.Module]]:
+    """Return each of `weighted_layers` with the later layers that share its matrix and add none."""
     from archive.trainer.nn.units import unit_weights
 
     own = getattr(module, "weighted", None)
     if isinstance(own, list):
-        return own
-    return [part for part in module.modules() if any(unit_weights(part, recurse=False))]
+        return [[layer] for layer in own]
+    found: list[list[nn.Module]] = []
+    owner: dict[int, list[nn.Module]] = {}
+    for part in module.modules():
+        matrices = [id(weights.parameter) for weights in unit_weights(part, recurse=False)]
+        layers = next((owner[matrix] for matrix in matrices if matrix in owner), [])
+        if not owner.keys() >= set(matrices):
+            found.append(layers := [])
+        if matrices:
+            layers.append(part)
+        for matrix in matrices:
+            owner.setdefault(matrix, layers)
+    return found
 
 
 def check_image(space: str, form: NetworkForm) -> None:

@@ -15,27 +15,27 @@ class InputDropout:
     Each layer has a generator of its own, so that a trial does not depend on other draws in its process.
 
     Args:
-        layers: Layers of a network; the first argument of their forward pass is dropped out, or that of each layer in
-            their attribute `applied_in`. Indices stay as they are.
-        rates: One rate for each layer, in [0, 1).
+        layers: Layers of a network, those with one rate in a list (`archive.trainer.nn.base.applied_layers`). The
+            first argument of their forward pass is dropped out; indices stay as they are.
+        rates: One rate for each list, in [0, 1).
         seed: Seed of the generators.
     """
 
-    def __init__(self, layers: Sequence[nn.Module], rates: Sequence[float], seed: int) -> None:
+    def __init__(self, layers: Sequence[Sequence[nn.Module]], rates: Sequence[float], seed: int) -> None:
         """Register a hook for each layer with a rate above zero."""
         self._drops: dict[str, _Dropout] = {}
-        for at, (layer, rate) in enumerate(zip(layers, rates, strict=True), start=1):
+        for at, (applied, rate) in enumerate(zip(layers, rates, strict=True), start=1):
             if rate > 0.0:
                 self._drops[str(at)] = drop = _Dropout(rate, seed + at)
-                for applied in getattr(layer, "applied_in", (layer,)):
-                    applied.register_forward_pre_hook(drop)
+                for layer in applied:
+                    layer.register_forward_pre_hook(drop)
 
     def __len__(self) -> int:
-        """Return the number of layers with a rate above zero."""
+        """Return the number of rates above zero."""
         return len(self._drops)
 
     def states(self) -> dict[str, Tensor]:
-        """Return the states of the generators that were used, by the numbers of the layers from 1."""
+        """Return the states of the generators that were used, by the numbers of the rates from 1."""
         return {name: state for name, drop in self._drops.items() if (state := drop.state()) is not None}
 
     def restore(self, states: Mapping[str, Tensor], device: torch.device) -> None:

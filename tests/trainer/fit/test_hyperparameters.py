@@ -13,7 +13,7 @@ from archive.errors import UnknownNameError, UsageError
 from archive.trainer.fit.hyperparameters import Hyperparameters
 from archive.trainer.fit.train import train
 from archive.trainer.nn import builders
-from archive.trainer.nn.base import weighted_layers
+from archive.trainer.nn.base import applied_layers
 from archive.trainer.nn.dropout import InputDropout
 from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.tasks import registry
@@ -118,7 +118,7 @@ def test_norms_of_kernels_are_bounded_too():
 def test_dropout_keeps_the_mean_and_drops_its_share():
     ones = torch.ones(200, 500)
     layer = nn.Identity()
-    InputDropout([layer], [0.4], seed=0)
+    InputDropout([[layer]], [0.4], seed=0)
     dropped = layer(ones)
     assert dropped.unique().tolist() == pytest.approx([0.0, 1 / 0.6])
     assert float((dropped == 0).float().mean()) == pytest.approx(0.4, abs=0.01)
@@ -129,7 +129,7 @@ def test_dropout_is_off_when_measuring():
     network = builders.build(CHAIN, NetworkForm((10,), 1, "regression", False))
     x = torch.randn(4, 10)
     before = network.eval()(x)
-    InputDropout(weighted_layers(network), [0.0, 0.9, 0.0], seed=0)
+    InputDropout(applied_layers(network), [0.0, 0.9, 0.0], seed=0)
     assert torch.equal(network.eval()(x), before)
     assert not torch.equal(network.train()(x), before)
 

@@ -12,10 +12,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from archive.architecture.aten.wiring import Input
+from archive.trainer.fit.hyperparameters import Hyperparameters
+from archive.trainer.fit.steps import Steps
 from archive.trainer.fit.train import train
 from archive.trainer.intake.models import import_model
 from archive.trainer.nn.aten import network
-from archive.trainer.nn.base import weighted_layers
+from archive.trainer.nn.base import applied_layers, weighted_layers
 from archive.trainer.nn.dropout import InputDropout
 from archive.trainer.nn.units import Units, UnitWeights, unit_weights
 from archive.trainer.tasks.bundled import DIGITS
@@ -137,7 +139,7 @@ def test_dropout_of_a_shared_weight_is_that_of_each_layer() -> None:
     net = copy.deepcopy(rebuilt(Sharing(), (1, 8, 8)))
     layers = weighted_layers(net)
     rates = [1 - 1e-6 if next(part.parameters()).shape == (8, 8) else 0.0 for part in layers]
-    InputDropout(layers, rates, seed=0)
+    InputDropout(applied_layers(net), rates, seed=0)
     seen: list[Tensor] = []
     (shared,) = (part for part, rate in zip(layers, rates, strict=True) if rate)
     for part in net.modules():
@@ -189,6 +191,44 @@ def test_dropout_leaves_indices_alone() -> None:
     net = rebuilt(Placed(), (1, 8, 8))
     layers, x = weighted_layers(net), torch.randn(2, 1, 8, 8)
     before = net.train()(x)
-    InputDropout(layers, [0.5] * 2, seed=0)
+    InputDropout(applied_layers(net), [0.5] * 2, seed=0)
     assert len(layers) == 2 and net(x).isfinite().all()
     assert not torch.equal(net(x), before)
+
+
+class Written(nn.Module):
+    """Modules of a builder, three of which share a matrix; the last has one of its own as well."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.third = (nn.Linear(6, 6) for _ in range(3))
+        self.second.weight = self.third.weight
+        self.mixed = nn.Bilinear(6, 6, 2)
+        self.mixed.register_parameter("square", self.third.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.third(self.second(self.first(x)))
+        return self.mixed(x @ self.mixed.square, x)
+
+
+def test_a_shared_weight_of_written_modules_is_one_layer() -> None:
+    net = Written()
+    assert weighted_layers(net) == [net.first, net.second, net.mixed]
+    assert applied_layers(net) == [[net.first], [net.second, net.third], [net.mixed]]
+    seen: list[Tensor] = []
+    InputDropout(applied_layers(net), [0.0, 1 - 1e-6, 0.0], seed=0)
+    for part in (net.first, net.second, net.third):
+        part.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0]))
+    net(torch.randn(5, 6))
+    assert [int(inputs.count_nonzero()) for inputs in seen] == [30, 0, 0]
+
+
+def test_a_shared_weight_of_written_modules_takes_one_step() -> None:
+    net, protocol = Written(), DIGITS.protocol("digits/small")
+    before = copy.deepcopy(net.state_dict())
+    rates = Hyperparameters.of({"learning_rate": [0.1, 1e-12, 0.1], "weight_decay": 0.0})
+    steps = Steps(net, DIGITS, protocol, 10, rates)
+    steps.take(torch.randn(5, 6), torch.tensor([0, 1, 0, 1, 0]))
+    same = {name for name, tensor in net.state_dict().items() if torch.allclose(tensor, before[name], atol=1e-9)}
+    # A bias that follows no listed layer follows the protocol.
+    assert same == {"second.weight", "second.bias", "third.weight", "mixed.square"}
