@@ -1,4 +1,4 @@
-"""Tensors that a layer owns, and what they say about it: channels, window, computation, number of parameters.
+"""Tensors that a layer owns, and quantities that follow from them: channels, window, computation, parameters.
 
 A weight is an attribute with the name of a tensor parameter of the operation, and the tensor's shape as its value:
 `weight: [64, 3, 7, 7]`. Trained tensors of other operations, or of several layers, are layers `parameter`.

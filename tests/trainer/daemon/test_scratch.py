@@ -67,14 +67,21 @@ def test_a_folder_that_vanishes_is_empty(folders):
     assert used(folder) == 0
 
 
-def test_results_do_not_wait_for_the_deletion_of_files(archive, trainer, tmp_path, monkeypatch):
+def deletions_wait(monkeypatch, only=None):
+    """Let the deletion of a folder, or of every one, wait for the event that is returned."""
     delete, may_delete = scratch._delete, threading.Event()
 
     def late(path):
-        may_delete.wait()
+        if only in (None, path):
+            may_delete.wait()
         delete(path)
 
     monkeypatch.setattr(scratch, "_delete", late)
+    return may_delete
+
+
+def test_results_do_not_wait_for_the_deletion_of_files(archive, trainer, tmp_path, monkeypatch):
+    may_delete = deletions_wait(monkeypatch)
     propose(archive, NETS[:2])
     with running(trainer(scratch=tmp_path / "scratch")):
         try:
@@ -88,14 +95,7 @@ def test_results_do_not_wait_for_the_deletion_of_files(archive, trainer, tmp_pat
 def test_a_trainer_does_not_wait_for_the_deletion_of_old_files(archive, trainer, tmp_path, monkeypatch):
     left = tmp_path / "scratch" / f"{ScratchFolders()._prefix}-{2**22 + 1}-x"
     left.mkdir(parents=True)
-    delete, may_delete = scratch._delete, threading.Event()
-
-    def late(path):
-        if path == left:
-            may_delete.wait()
-        delete(path)
-
-    monkeypatch.setattr(scratch, "_delete", late)
+    may_delete = deletions_wait(monkeypatch, left)
     propose(archive, NETS[:1])
     with running(trainer(scratch=tmp_path / "scratch")):
         try:
