@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import LiteralString, NamedTuple
 
 import neo4j
@@ -36,6 +36,9 @@ _ALREADY_THERE = frozenset(
 )
 _ATTEMPTS = 5
 _READ_VERSION: LiteralString = "MATCH (m:SchemaMigration) RETURN max(m.version) AS version"
+_UNFINISHED: LiteralString = """
+SHOW INDEXES YIELD name, labelsOrTypes, properties, state WHERE state <> 'ONLINE' RETURN name, labelsOrTypes, properties
+"""
 _RECORD: LiteralString = """
 MERGE (m:SchemaMigration {version: $version})
 ON CREATE SET m.name = $name, m.applied = timestamp()
@@ -166,7 +169,7 @@ def _apply(connection: Connection, migration: Migration) -> None:
     if connection.dialect == "embedded":
         connection.write(lambda transaction: _introduce(transaction, migration.relationships))
     else:
-        connection.read(lambda transaction: transaction.run("CALL db.awaitIndexes(120)").consume())
+        connection.read(lambda transaction: _await_indexes(transaction, migration.indexed))
     if migration.convert is not None:
         migration.convert(connection)
     for label, name in migration.dropped:
@@ -198,6 +201,17 @@ def _define(connection: Connection, statement: str) -> None:
                 raise
 
     connection.write(work)
+
+
+def _await_indexes(transaction: neo4j.ManagedTransaction, indexed: Collection[tuple[str, str]]) -> None:
+    """Wait until Neo4j has filled these indexes, for at most two minutes each.
+
+    Not `db.awaitIndexes`, which waits for all of the database: where another process drops one meanwhile, it waits for
+    that until the time is up.
+    """
+    names = [name for name, labels, keys in transaction.run(_UNFINISHED).values() if (*labels, *keys) in indexed]
+    for name in names:
+        transaction.run("CALL db.awaitIndex($name, 120)", name=name).consume()
 
 
 def _introduce(transaction: neo4j.ManagedTransaction, relationships: tuple[str, ...]) -> None:

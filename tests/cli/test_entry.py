@@ -196,6 +196,17 @@ except BaseException:
 """
 
 
+# Says when the first module of the command loads.
+BEGUN = """
+import sys
+class Finder:
+    def find_spec(name, *others):
+        if name == "archive.cli.main":
+            print("begun", flush=True)
+sys.meta_path.insert(0, Finder)
+"""
+
+
 @pytest.mark.parametrize("seconds", [None, 0.0, 0.02, 0.05])
 def test_ctrl_c_while_modules_load_is_one_line(tmp_path, seconds):
     variables = {**os.environ, "ARCHIVE_PATIENCE": "60"}
@@ -206,7 +217,7 @@ def test_ctrl_c_while_modules_load_is_one_line(tmp_path, seconds):
         (tmp_path / "click.py").write_text(SLOW_MODULE)
         begin += f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
     else:
-        begin += "print('begun', flush=True)\n"
+        begin += BEGUN
     command = [sys.executable, "-c", f"{begin}entry.main()", "--db", "bolt://127.0.0.1:1", "study", "list"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables) as process:
         process.stdout.readline()
