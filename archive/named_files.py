@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from archive.errors import SettingsError
+from archive.user_paths import expanded
 
 log = logging.getLogger("archive.trainer")
 
@@ -30,10 +31,13 @@ def data_folders(home: Path, folders: Iterable[str | os.PathLike[str]] = ()) -> 
     Args:
         home: Folder of the archive.
         folders: Further ones.
+
+    Raises:
+        SettingsError: `~name` names nobody.
     """
     data = os.environ.get("ARCHIVE_DATA_DIR")
     allowed = [home / "data", *([data] if data else []), *folders]
-    return tuple(Path(os.path.realpath(folder)) for folder in allowed)
+    return tuple(Path(os.path.realpath(expanded(folder))) for folder in allowed)
 
 
 def check_table(path: str, home: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,6 +12,7 @@ import click
 
 from archive import quantities
 from archive.errors import UsageError
+from archive.user_paths import expanded
 
 if TYPE_CHECKING:
     SecondsType = click.ParamType[float]
@@ -31,6 +33,24 @@ class Count(click.IntRange):
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
         """Return N for an option; None leaves an argument its name."""
         return None if isinstance(param, click.Argument) else "N"
+
+
+class Folder(click.Path):
+    """A folder that exists, in whose path `~` is the user's own, also where no shell replaces it: in config.toml."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, file_okay=False)
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        """Return the path.
+
+        Raises:
+            BadParameter: There is no such folder.
+            SettingsError: `~name` names nobody.
+        """
+        return super().convert(os.fspath(expanded(value)), param, ctx)
 
 
 class Duration(SecondsType):

@@ -216,8 +216,10 @@ def closed_port():
 
 def test_options_of_a_trainer_stand_in_config_toml(archive, store_settings, user, tmp_path):
     propose(archive, table(tmp_path), 2)
+    user.environment["HOME"] = str(tmp_path.parent)
     config = store_settings.home / "config.toml"
-    config.write_text(f'[trainer]\nmax_time = "3s"\ngrace = "1s"\nlease = 20\ndata-folder = ["{tmp_path}"]\n')
+    limits = 'max_time = "60s"\nidle = 0.1\ngrace = "1s"\nlease = 20'
+    config.write_text(f'[trainer]\n{limits}\ndata-folder = ["~/{tmp_path.name}"]\n')
     try:
         assert "2 evaluated" in user.types("trainer", "start").stderr
         assert "longer than --grace, got 1s and 1s" in user.types("trainer", "--max-time", "1s", code=2).stderr
@@ -227,6 +229,7 @@ def test_options_of_a_trainer_stand_in_config_toml(archive, store_settings, user
             ('grace = "soon"', "'grace' in [trainer] of"),
             ("drain = 1", "must be true or false, got 1"),
             ('data_folder = "/tmp"', "must be a list, got '/tmp'"),
+            ('data-folder = ["~/nowhere"]', f"{tmp_path.parent}/nowhere"),
         ):
             config.write_text(f"[trainer]\n{line}\n")
             said = user.types("trainer", code=2).stderr
