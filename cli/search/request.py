@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from archive.errors import InfeasibleError, UnknownNameError, UsageError
+from archive.errors import UnknownNameError, UsageError
 from archive.store.protocol_names import ProtocolName, check_word
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def agent_of(study: Study | None) -> str:
 def request_of(options: SearchOptions, stored: Study | None = None, access: FileAccess | None = None) -> SearchRequest:
     """Complete the options of a search, and fetch the data that it needs.
 
-    Options that contradict the stored study pass: opening the study refuses them.
+    Without constraints, options that contradict the stored study pass: opening the study refuses them.
 
     Args:
         options: The options of the command line.
@@ -97,7 +97,7 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
         UsageError: The options contradict each other, the agent's name has settings, or the study's task cannot be
             searched.
         InfeasibleError: No network of the space meets the constraints on known costs.
-        StudyConflictError: The same, with options that contradict the stored study.
+        StudyConflictError: There are constraints, and options that contradict the stored study.
     """
     from archive import agents
     from archive.agents.objectives import support
@@ -136,12 +136,10 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
         further=further,
         constraints=constraints,
     )
-    try:
-        feasible = _feasible(space, constraints, costs)
-    except InfeasibleError:
-        if existing is not None:
-            check_same(study, existing)
-        raise
+    if constraints and existing is not None:
+        # Before networks that meet the constraints are looked for, which may take seconds.
+        check_same(study, existing)
+    feasible = _feasible(space, constraints, costs)
     return SearchRequest(study, task, protocol, agents.get(agent, feasible), costs)
 
 
