@@ -199,6 +199,8 @@ except BaseException:
 # Says when the first module of the command loads.
 BEGUN = """
 import sys
+
+pytestmark = pytest.mark.lasts(0.4)
 class Finder:
     def find_spec(name, *others):
         if name == "archive.cli.main":

@@ -88,6 +88,8 @@ USER = f"""
 import contextlib, io, json, runpy, sys
 from archive.cli.main import main
 
+pytestmark = pytest.mark.lasts(2)
+
 def printed(work, *arguments):
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
         work(*arguments)

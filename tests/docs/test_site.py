@@ -12,6 +12,8 @@ from mkdocs.utils.yaml import yaml_load
 
 from tests.support import ROOT, WHOLE
 
+pytestmark = pytest.mark.lasts(5)
+
 LOADED = re.compile(r'<(?:script|link|img|iframe)\b[^>]*?\b(?:src|href)="?(?:https?:)?//[^">\s]*')
 
 

@@ -27,6 +27,8 @@ from archive.server import arcadedb, embedded, run_file, supervisor
 from archive.server.run_file import Folder
 from tests.support import ROOT, java_only, wait_until
 
+pytestmark = pytest.mark.lasts(0.6)
+
 ON_LINUX = sys.platform.startswith("linux")
 
 

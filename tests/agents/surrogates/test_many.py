@@ -26,6 +26,8 @@ from archive.agents.surrogates.many.trees import CrossFittedTrees
 from archive.store.records import Objective
 from tests.support.histories import observed
 
+pytestmark = pytest.mark.lasts(1)
+
 SPACE = spaces.get("nasbench201")
 CELLS = [cell.functional for cell in SPACE.members()[:: len(SPACE.members()) // 300]]
 FIRST = 60

@@ -13,6 +13,8 @@ from archive.spaces.aten import content
 from archive.trainer.intake.models import import_model
 from tests.support.networks.torch_nets import residual
 
+pytestmark = pytest.mark.lasts(0.6)
+
 IMAGE = [Input((3, 8, 8))]
 VECTOR = [Input((6,))]
 

@@ -18,6 +18,8 @@ from archive.trainer.nn import builders
 from archive.trainer.nn.aten import network
 from archive.trainer.protocols.networks import NetworkForm
 
+pytestmark = pytest.mark.lasts(1)
+
 
 class Applied(nn.Module):
     """A function as a model."""

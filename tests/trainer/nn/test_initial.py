@@ -14,6 +14,8 @@ from archive.architecture.aten.wiring import Input
 from archive.trainer.intake.models import import_model
 from archive.trainer.nn.aten import network
 
+pytestmark = pytest.mark.lasts(0.5)
+
 
 class Applied(nn.Module):
     """Parts, parameters, and how they are called."""

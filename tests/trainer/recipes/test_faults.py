@@ -26,6 +26,8 @@ from tests.support import ROOT, wait_until
 from tests.support.networks.nets import TINY_MLP
 from tests.trainer.trial.test_process import told
 
+pytestmark = pytest.mark.lasts(0.5)
+
 TASK = registry.DIABETES
 
 

@@ -29,6 +29,8 @@ from archive.trainer.trial.spec import TrialSpec
 from tests.support import ROOT, faulty, wait_until, whole
 from tests.support.networks.nets import TINY_CNN, TINY_MLP
 
+pytestmark = pytest.mark.lasts(1)
+
 
 def job(task, folder, architecture=TINY_MLP, seed=1):
     return TrialSpec(architecture, task, task.protocol(f"{task.name}/1"), seed, "cpu", 1, folder, {"proposal": "s#1"})
