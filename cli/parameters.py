@@ -35,7 +35,7 @@ class Count(click.IntRange):
         return None if isinstance(param, click.Argument) else "N"
 
 
-class Folder(click.Path):
+class ExistingFolder(click.Path):
     """A folder that exists, in whose path `~` is the user's own, also where no shell replaces it: in config.toml."""
 
     def __init__(self) -> None:

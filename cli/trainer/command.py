@@ -16,7 +16,7 @@ from archive.cli.configured import ConfiguredCommand
 from archive.cli.exit_codes import ExitCode
 from archive.cli.groups import DefaultGroup
 from archive.cli.names import RECIPE_LIST, STUDY
-from archive.cli.parameters import Count, Duration, Folder, listed
+from archive.cli.parameters import Count, Duration, ExistingFolder, listed
 from archive.cli.render import json_option, open_archive, print_json, print_message
 from archive.cli.trainer.devices import device_options
 from archive.cli.trainer.fleet_options import check_times, fleet_options, passed, shortest
@@ -96,7 +96,7 @@ def trainer() -> None:
     "data_folders",
     multiple=True,
     metavar="DIR",
-    type=Folder(),
+    type=ExistingFolder(),
     help="Folder with files that studies may name as csv:, npz: or table:, in addition to ARCHIVE_DATA_DIR and to the "
     "files of searches on this machine. May be repeated.",
 )
