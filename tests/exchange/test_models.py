@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
+from archive.api import Archive
 from archive.errors import StudyConflictError, UsageError
 from archive.exchange.importers.models import Place, add_model
 from archive.store.records import Result, State
@@ -65,6 +68,16 @@ def test_only_an_added_network_raises_the_budget(archive):
         add_model(archive, chain(layer(op)), place=STUDY)
         assert archive.studies.get("mine").budget == max(3, at)
     assert len(archive.proposals.list("mine")) == 4
+
+
+@pytest.mark.every_server
+def test_imports_at_once_into_a_study_without_room_all_get_a_place(archive, open_connection):
+    networks = [chain(layer(op)) for op in ("relu", "gelu", "silu", "tanh", "sigmoid", "elu")]
+    add_model(archive, NET, place=STUDY, result=RESULT)
+    with ThreadPoolExecutor(len(networks)) as pool:
+        made = pool.map(lambda each: add_model(Archive(open_connection()), each, place=STUDY), networks)
+        assert sorted(made) == [f"mine#{number:05}" for number in range(1, 7)]
+    assert archive.studies.get("mine").budget == 7
 
 
 def test_a_model_that_waits_for_a_trainer(archive):

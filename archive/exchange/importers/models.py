@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from archive import __version__
 from archive.architecture.graph import Architecture
+from archive.database.statements import revised
 from archive.errors import UsageError
 from archive.exchange.importers.external import ExternalResult, add
 from archive.queue.admission import Request, admit, known
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
 
 KIND = "import"
 """Kind of the agent that makes the proposals of imported models."""
+
+# One statement, because another process may raise the budget further in between.
+RAISE = f"""
+MATCH (s:Study {{name: $study}})
+USING INDEX SEEK s:Study(name)
+SET s.budget = CASE WHEN s.budget < $budget THEN $budget ELSE s.budget END, {revised("s")}
+"""
 
 
 @dataclass(frozen=True)
@@ -113,21 +121,18 @@ def _proposed(
     direction: Direction = place.direction or "maximise"
     if name not in archive.studies.names():
         check_new_name(name)
-    stored = archive.studies.create(
-        Study(name, place.task, place.protocol, architecture.space, place.objective, direction)
-    )
+    archive.studies.create(Study(name, place.task, place.protocol, architecture.space, place.objective, direction))
     agent = archive.proposals.register_agent(KIND, {}, __version__)
-    if not archive.connection.read(lambda tx: known(tx, name, [architecture])):
-        _make_room(archive, stored)
     request = Request(name, agent, [_Suggestion(architecture)], None, True, token, outcomes=[result])
-    made = admit(archive.connection, request, again=True)
-    if not made:
-        raise UsageError(f"the study {name!r} has this network already: {architecture.key}")
+    # Another process may take the room that was made.
+    while not (made := admit(archive.connection, request, again=True)):
+        if archive.connection.read(lambda tx: known(tx, name, [architecture])):
+            raise UsageError(f"the study {name!r} has this network already: {architecture.key}")
+        _make_room(archive, name)
     return made[0].id
 
 
-def _make_room(archive: Archive, study: Study) -> None:
-    """Raise the budget of a study if there is no room for another proposal."""
-    total = sum(count for state, count in archive.studies.counts(study.name).items() if state.name != "FAILED")
-    if study.budget <= total:
-        archive.studies.set_budget(study.name, total + 1)
+def _make_room(archive: Archive, study: str) -> None:
+    """Raise the budget of a study if there is no room for another proposal; never lower it."""
+    total = sum(count for state, count in archive.studies.counts(study).items() if state.name != "FAILED")
+    archive.connection.write(lambda tx: tx.run(RAISE, study=study, budget=total + 1).consume())
