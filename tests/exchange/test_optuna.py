@@ -156,6 +156,18 @@ def test_trials_that_finish_later_come_with_the_next_import(archive, url, trials
     assert archive.studies.warm_start("second", ["mine"]) == ["mine"]
 
 
+@pytest.mark.every_server
+def test_trials_of_another_storage_are_not_taken_for_those_of_the_first(archive, long, tmp_path):
+    import_study(archive, long, WANTED, by_attribute)
+    other = optuna.create_study(storage=f"sqlite:///{tmp_path}/other.db", study_name="theirs", direction="maximize")
+    for trial in long.trials:
+        other.add_trial(optuna.trial.create_trial(value=trial.value / 2, user_attrs=trial.user_attrs))
+    with pytest.raises(StudyConflictError, match=r"optuna/theirs/1 has the value 0\.01.* another name with --study"):
+        import_study(archive, other, WANTED, by_attribute)
+    assert import_study(archive, other, replace(WANTED, name="second"), by_attribute)["evaluated"] == 60
+    assert [each.value for each in archive.studies.evaluations("second")] == [at / 120 for at in range(60)]
+
+
 def test_architectures_as_attributes_and_values_to_minimise(archive, url):
     study = optuna.create_study(storage=url, study_name="theirs")
     for value, network in zip((0.5, 0.25), cells(2), strict=True):

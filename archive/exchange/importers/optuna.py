@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archive import __version__
 from archive.architecture.graph import Architecture
-from archive.errors import ArchiveError, SettingsError, UnknownNameError, UsageError
+from archive.errors import ArchiveError, SettingsError, StudyConflictError, UnknownNameError, UsageError
 from archive.queue.admission import Request, admit
 from archive.store.records import Direction, Result, Study
 from archive.store.studies.creation import check_new_name
@@ -42,6 +42,14 @@ MATCH (s:Study {name: $study})
 USING INDEX SEEK s:Study(name)
 OPTIONAL MATCH (s)-[:PROPOSED]->(p:Proposal)
 RETURN count(p) AS total, collect(p.request) AS tokens
+"""
+
+STORED = """
+MATCH (s:Study {name: $study})
+USING INDEX SEEK s:Study(name)
+MATCH (s)-[:PROPOSED]->(p:Proposal)
+MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
+RETURN p.request AS token, e.value AS value
 """
 
 Read = Callable[[Mapping[str, Any], Mapping[str, Any]], tuple[Architecture, Mapping[str, Any]]]
@@ -124,7 +132,7 @@ def import_study(archive: Archive, source: optuna.Study, study: Study, read: Rea
 
     Raises:
         UsageError: The source has several objectives, or a trial's parameters describe no architecture.
-        StudyConflictError: The archive has another study of this name.
+        StudyConflictError: The archive has another study of this name, or trials of another one of Optuna in it.
     """
     if len(source.directions) != 1:
         raise UsageError(
@@ -139,10 +147,6 @@ def import_study(archive: Archive, source: optuna.Study, study: Study, read: Rea
     )  # fmt: skip
     if study.name not in archive.studies.names():
         check_new_name(study.name)
-    archive.studies.create(made)
-    if archive.studies.get(study.name).budget < len(trials):
-        archive.studies.set_budget(study.name, len(trials))
-    agent = archive.proposals.register_agent(KIND, {"study": source.study_name}, __version__)
     additions = [
         TrialToAdd(
             f"{KIND}/{source.study_name}/{trial.number}", suggestions[trial.number], _outcome(trial, study.objective)
@@ -150,9 +154,33 @@ def import_study(archive: Archive, source: optuna.Study, study: Study, read: Rea
         for trial in trials
         if trial.number in suggestions
     ]
+    archive.studies.create(made)
+    _check_same(archive, study.name, additions)
+    if archive.studies.get(study.name).budget < len(trials):
+        archive.studies.set_budget(study.name, len(trials))
+    agent = archive.proposals.register_agent(KIND, {"study": source.study_name}, __version__)
     _add(archive, study.name, agent, additions)
     failed = sum(isinstance(addition.outcome, str) for addition in additions)
     return {"evaluated": len(additions) - failed, "failed": failed, "left_out": len(trials) - len(additions)}
+
+
+def _check_same(archive: Archive, study: str, additions: Sequence[TrialToAdd]) -> None:
+    """Check that trials that were added before have the values of these: two storages may have studies of one name.
+
+    Raises:
+        StudyConflictError: One has another value.
+    """
+    rows = archive.connection.read(lambda tx: tx.run(STORED, study=study).data())
+    stored = {row["token"]: row["value"] for row in rows}
+    for token, _, outcome in additions:
+        value = outcome.value if isinstance(outcome, Result) else None
+        # A user may have removed a value from the archive.
+        if stored.get(token) not in (None, value):
+            raise StudyConflictError(
+                f"the study {study!r} has trials of another study of Optuna with this name: {token} has the value "
+                f"{stored[token]} in the archive, and {value} in the storage; "
+                "import it under another name with --study"
+            )
 
 
 def _add(archive: Archive, study: str, agent: str, additions: Sequence[TrialToAdd]) -> None:
