@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -195,6 +196,12 @@ def test_mistakes(archive, url, trials, tmp_path):
     (tmp_path / "text.db").write_text("no database at all, but a text of some length" * 10)
     with pytest.raises(UsageError, match="cannot read the storage"):
         open_study(f"sqlite:///{tmp_path}/text.db#theirs")
+    another = sqlite3.connect(tmp_path / "another.db")
+    another.execute("CREATE TABLE mine (number)")
+    with pytest.raises(UsageError, match=r"cannot read the storage sqlite:.*another.db"):
+        open_study(f"sqlite:///{tmp_path}/another.db#theirs")
+    assert another.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
+    another.close()
     with pytest.raises(UnknownNameError, match="did you mean theirs"):
         open_study(f"{url}#their")
     with pytest.raises(UsageError) as refused:

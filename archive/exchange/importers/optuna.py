@@ -103,7 +103,8 @@ def open_study(reference: str) -> optuna.Study:
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
-        storage = optuna.storages.RDBStorage(url)
+        # It would create its tables in the database of another program.
+        storage = optuna.storages.RDBStorage(url, skip_table_creation=True)
         names = optuna.get_all_study_names(storage)
         if name not in names:
             raise UnknownNameError("study of Optuna", name, names)
