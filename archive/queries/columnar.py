@@ -159,7 +159,7 @@ def _frontier(group: Sequence[StudyResults], params: Parameters, names: Sequence
     columns, values, (_, protocol) = _usable(group)
     sources = [columns.get(name, [None] * len(values)) for name in names]
     known = [next((value for value in row if value is not None), None) for row in zip(*sources, strict=True)]
-    usable = np.flatnonzero([value is not None for value in known])
+    usable = np.flatnonzero([value is not None and not math.isnan(value) for value in known])
     costs = np.array([known[at] for at in usable], np.float64)
     scores = values[usable] * _sign(group, params)
     for at in pareto.front(costs, scores):

@@ -25,7 +25,7 @@ WHERE met
 WITH t.protocol AS protocol, a.key AS architecture, e.value AS value,
      CASE WHEN minimise THEN -e.value ELSE e.value END AS score,
      coalesce(a[$cost], e['metric_' + $cost], e[$cost]) AS cost
-WHERE cost IS NOT NULL AND NOT isNaN(value)
+WHERE cost = cost AND NOT isNaN(value) // a cost of null or NaN equals nothing
 WITH protocol, architecture, value, score, cost ORDER BY protocol, cost, score DESC, architecture
 WITH protocol, collect([cost, score, value, architecture]) AS points
 WITH protocol, reduce(best = [], point IN points |

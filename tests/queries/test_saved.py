@@ -303,6 +303,8 @@ def test_network_costs(archive, networks):
     assert found[1].items() >= {**costs, "architecture": made[0].architecture_key, "hardware": "A"}.items()
     (only,) = rows(archive.named("network-costs", study="costs", hardware="B"))
     assert only == found[0]
+    answer(archive, "costs", agent, [(Suggestion(networks[3]), Result(math.nan))])
+    assert [row["number"] for row in rows(archive.named("network-costs", study="costs"))] == [1, 0, 2, 3]
 
 
 @pytest.mark.parametrize(("direction", "sign"), [("maximise", 1), ("minimise", -1)])
@@ -358,6 +360,20 @@ def test_frontier(archive, table, minimise):
     by_mass = rows(archive.named("frontier", task="table", cost="mass", minimise=minimise))
     assert [row["cost"] for row in by_mass] == sorted(row["cost"] for row in by_mass) != []
     assert archive.named("frontier", task="table", cost="nothing").rows == []
+
+
+@pytest.mark.parametrize("imported", [False, True])
+def test_a_cost_that_is_no_number_is_not_on_the_frontier(archive, networks, imported):
+    results = [Result(value, {"loss": loss}) for value, loss in ((0.5, 1.0), (0.9, math.nan), (0.7, 2.0))]
+    archive.studies.create(study("one"))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    answer(archive, "one", agent, [(Suggestion(each), one) for each, one in zip(networks, results, strict=False)])
+    if imported:
+        archive.architectures.add(networks[3:4])
+        worse = [("digits/1/worse", networks[3].key, Result(0.1, {"loss": math.nan}))]
+        Evaluations(archive.connection, archive.architectures).add("digits", "digits/1", worse)
+    found = rows(archive.named("frontier", task="digits", cost="loss"))
+    assert [(row["value"], row["cost"]) for row in found] == [(0.5, 1.0), (0.7, 2.0)]
 
 
 def test_a_frontier_without_points_says_why(archive, table):
