@@ -20,6 +20,9 @@ from typing import Any
 
 from archive.errors import UnknownNameError, UsageError
 
+_TRUTHS = frozenset(["minimise"])
+"""Parameters that are true or false, with the default null."""
+
 _PARAMETER = re.compile(r"// \$(\w+)(?: = (?P<default>.+?))?(?:\s{2,}|\s*$)\s*(?P<help>.*)")
 
 
@@ -94,8 +97,10 @@ def check(name: str, values: Mapping[str, Any]) -> None:
         if each not in parameters:
             raise UnknownNameError(f"parameter of the saved query {name}", each, parameters, "it has none")
         default = parameters[each].default
-        if default is not None and _type(value) != _type(default):
-            raise UsageError(f"the parameter {each!r} must be {_type(default)}, got {value!r:.60}")
+        # Text is true in Python, also the text False.
+        example = True if each in _TRUTHS and value is not None else default
+        if example is not None and _type(value) != _type(example):
+            raise UsageError(f"the parameter {each!r} must be {_type(example)}, got {value!r:.60}")
     for parameter in parameters.values():
         if parameter.needed and values.get(parameter.name) is None:
             raise UsageError(f"the saved query {name} needs the parameter {parameter.name!r}: {parameter.help}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import statistics
 
 import numpy as np
@@ -453,6 +454,9 @@ def test_mistakes(archive):
             archive.named("motif", **parameters)
     with pytest.raises(UsageError, match="'cost' must be text, got 7"):
         archive.named("frontier", task="digits", cost=7)
+    for value in ("False", "no", 0, []):
+        with pytest.raises(UsageError, match=f"'minimise' must be true or false, got {re.escape(repr(value))}"):
+            archive.named("best-per-operation", minimise=value)
     archive.studies.create(study("digits"))
     for name in ("calibration", "contributions", "lineage"):
         with pytest.raises(UnknownNameError, match="unknown study 'digit': did you mean digits"):
