@@ -21,7 +21,7 @@ from archive.exchange import export_queries as reading
 from archive.exchange.apply import identity
 from archive.exchange.file_format import DumpWriter
 from archive.exchange.record_lines import Record
-from archive.exchange.record_schema import check
+from archive.exchange.record_schema import check, references
 from archive.store import schema
 from archive.store.architectures import batched
 
@@ -55,7 +55,7 @@ def dump(
 
     Raises:
         UnknownNameError: There is no study of a name.
-        UsageError: The file exists, or cannot be written.
+        UsageError: The file exists, or cannot be written; or a record refers to another one that was deleted.
     """
     names = reading.chosen(reading.asking(connection), studies)
     requested = None if studies is None else sorted(set(studies))
@@ -125,12 +125,20 @@ class _Writing:
     def _put(self, kind: str, record: Record) -> None:
         try:
             check(kind, record)
+            self._check_references(kind, record)
         except UsageError as error:
             # Fail now rather than when the file is loaded.
             at = identity(kind, record)
             name = " ".join(at) if isinstance(at, tuple) else at
             raise UsageError(f"a dump cannot hold the {kind} {name} of this archive: {error}") from None
         self.file.write(kind, record)
+
+    def _check_references(self, kind: str, record: Record) -> None:
+        for named, name in references(kind, record):
+            if named in self.written and name not in self.written[named]:
+                raise UsageError(
+                    f"it refers to the {named} {name}, which was deleted; if its study was deleted just now, dump again"
+                )
 
     def _agents(self, ids: Iterable[str]) -> None:
         self._write("agent", ids)

@@ -1,7 +1,7 @@
 """Database queries of a dump: records by their names, in pages of one transaction each.
 
-The archive may be written to meanwhile. A proposal, its state and the id of its result are one row. Evaluations and
-networks are never removed, so the ids of a row stay valid.
+The archive may be written to meanwhile. A proposal, its state and the id of its result are one row. The ids of a row
+stay valid, unless its study is deleted.
 """
 
 from __future__ import annotations

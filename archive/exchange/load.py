@@ -111,7 +111,7 @@ class _Checked:
                 raise UsageError(f"{self.path} holds no study {old!r} to rename: it holds {held}")
 
     def _check_references(self, kind: str, record: Record) -> None:
-        for named, name in _references(kind, record):
+        for named, name in records.references(kind, record):
             if name not in self.seen[named]:
                 raise UsageError(f"{kind} refers to {named} {name!r:.80}, which is in no earlier line")
         if kind == "distances" and any(key <= record["of"] for key in record["to"]):
@@ -135,25 +135,6 @@ class _Checked:
         if kind == "architecture":
             return records.architecture_of(record).functional_key
         return record["architecture"] if kind == "evaluation" else None
-
-
-def _references(kind: str, record: Record) -> Iterable[tuple[str, str]]:
-    """Return kind and identity of each record that a record refers to."""
-    if kind == "warm_start":
-        return [("study", record["study"]), ("study", record["source"])]
-    if kind == "morph":
-        return [("architecture", record["parent"]), ("architecture", record["child"])]
-    if kind == "evaluation":
-        return [("architecture", record["architecture"])]
-    if kind == "proxies":
-        return [("architecture", record["of"])]
-    if kind == "distances":
-        return [("architecture", key) for key in (record["of"], *record["to"])]
-    if kind != "proposal":
-        return []
-    named = [("study", record["study"]), ("architecture", record["architecture"])]
-    named += [(what, record[at]) for what, at in (("agent", "agent"), ("evaluation", "result")) if record[at]]
-    return named + [("worker", worker) for worker, _, _ in record["claims"]]
 
 
 def _names(rename: Mapping[str, str] | None) -> dict[str, str]:

@@ -21,7 +21,7 @@ can store them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -185,6 +185,25 @@ def check(kind: str, record: Record) -> None:
         and not promoted
     ):
         raise UsageError(f"proposal is {record['properties']['state']} with the result {_shown(record['result'])}")
+
+
+def references(kind: str, record: Record) -> Iterable[tuple[str, str]]:
+    """Return kind and identity of each record that a valid record refers to."""
+    if kind == "warm_start":
+        return [("study", record["study"]), ("study", record["source"])]
+    if kind == "morph":
+        return [("architecture", record["parent"]), ("architecture", record["child"])]
+    if kind == "evaluation":
+        return [("architecture", record["architecture"])]
+    if kind == "proxies":
+        return [("architecture", record["of"])]
+    if kind == "distances":
+        return [("architecture", key) for key in (record["of"], *record["to"])]
+    if kind != "proposal":
+        return []
+    named = [("study", record["study"]), ("architecture", record["architecture"])]
+    named += [(what, record[at]) for what, at in (("agent", "agent"), ("evaluation", "result")) if record[at]]
+    return named + [("worker", worker) for worker, _, _ in record["claims"]]
 
 
 def _check_properties(kind: str, shape: RecordShape, properties: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ from archive.api import Archive, connect
 from archive.database.user_query import run_query
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.exchange import export_queries
+from archive.exchange.dump import dump
 from archive.exchange.load import load
 from archive.store.evaluations import Evaluations
 from archive.store.records import Result, State
@@ -300,6 +301,22 @@ def test_a_record_that_could_not_be_loaded_is_not_dumped(archive, connection, fi
     run_query(connection, "MATCH (p:Proposal {number: 3}) SET p.hyperparameters = 'fast'", write=True)
     with pytest.raises(UsageError, match="proposal has an invalid property: 'hyperparameters' = 'fast'"):
         dumped(archive, file)
+    assert not file.exists()
+
+
+def test_a_study_that_is_deleted_during_its_dump_is_refused(archive, connection, file, monkeypatch):
+    def interrupted(ask, study):
+        for page in proposals(ask, study):
+            archive.studies.delete(study)
+            yield page
+
+    proposals = export_queries.proposals
+    fill(archive)
+    monkeypatch.setattr(export_queries, "proposals", interrupted)
+    with pytest.raises(
+        UsageError, match=r"proposal one#00000 .* refers to the evaluation one#00000, which was deleted"
+    ):
+        dump(connection, file, studies=["one"])
     assert not file.exists()
 
 
