@@ -25,7 +25,7 @@ from typing import IO, Any, Self
 from archive import __version__
 from archive.errors import UsageError
 from archive.exchange.former_schemas import converted
-from archive.exchange.new_file import part_of, publish
+from archive.exchange.new_file import check_regular, part_of, publish
 from archive.exchange.record_lines import Record, brief, parsed, text_of
 
 FORMAT = "nas-archive"
@@ -77,7 +77,7 @@ class DumpWriter:
         force: Whether to replace an existing file.
 
     Raises:
-        UsageError: The file exists, at the beginning or at the end, or cannot be written.
+        UsageError: The file exists, at the beginning or at the end, cannot be written, or is a folder or a device.
     """
 
     def __init__(self, path: Path, schema: int, studies: list[str] | None, *, force: bool = False) -> None:
@@ -91,7 +91,8 @@ class DumpWriter:
 
     def __enter__(self) -> Self:
         """Begin the file."""
-        if self._path.exists() and not self._force:
+        check_regular(self._path)
+        if os.path.exists(self._path) and not self._force:
             raise self._exists()
         with _readable_errors(f"cannot write {self._path}"):
             self._part = part_of(self._path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from pathlib import Path
@@ -11,7 +12,8 @@ from archive.errors import UsageError
 
 def part_of(path: Path) -> Path:
     """Return a new temporary path beside a file."""
-    return path.with_name(f".{path.name}-{secrets.token_hex(4)}.part")
+    # Without the name of the file, which may have the most letters that a name can have.
+    return path.parent / f".{secrets.token_hex(8)}.part"
 
 
 def publish(part: Path, path: Path, *, replace: bool) -> None:
@@ -47,8 +49,9 @@ def write(path: Path, content: bytes, *, force: bool) -> None:
         force: Whether to replace an existing file.
 
     Raises:
-        UsageError: The file exists, or cannot be written.
+        UsageError: The file exists, cannot be written, or is a folder or a device.
     """
+    check_regular(path)
     part = part_of(path)
     try:
         part.write_bytes(content)
@@ -58,17 +61,30 @@ def write(path: Path, content: bytes, *, force: bool) -> None:
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink()
 
 
 def check_free(path: Path, *, force: bool) -> None:
     """Check, before the work, that `write` would not refuse to replace a file.
 
     Raises:
-        UsageError: The file exists, and is not to be replaced.
+        UsageError: The file exists, and is not to be replaced, or is a folder or a device.
     """
-    if path.exists() and not force:
+    check_regular(path)
+    if os.path.exists(path) and not force:
         raise _exists(path)
+
+
+def check_regular(path: Path) -> None:
+    """Check that a path is free, or that of a regular file: a device that is replaced by a file is lost.
+
+    Raises:
+        UsageError: It is that of a folder, a device or a pipe.
+    """
+    # Unlike the methods of a path, these functions raise no error for a name that is too long.
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise UsageError(f"{path} is {'a folder' if os.path.isdir(path) else 'no regular file'}: choose another name")
 
 
 def _exists(path: Path) -> UsageError:

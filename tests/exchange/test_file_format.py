@@ -10,6 +10,7 @@ import os
 import re
 import stat
 import tracemalloc
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from archive.architecture import codec
 from archive.errors import ArchiveError, UsageError
-from archive.exchange import file_format
+from archive.exchange import file_format, new_file
 from archive.exchange.file_format import DumpReader, DumpWriter, contents
 from archive.exchange.load import verify
 from archive.exchange.merge import merged
@@ -99,6 +100,27 @@ def test_a_file_that_is_there_is_kept_and_nothing_half_written_is_left(path, tmp
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
     with pytest.raises(UsageError, match=r"nowhere/dump: No such file"), DumpWriter(tmp_path / "nowhere/dump", 1, None):
         pass
+
+
+def test_names_that_no_file_can_have_are_refused_in_one_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    for path, why in (
+        (".", "is a folder"),
+        ("/", "is a folder"),
+        ("pipe", "is no regular file"),
+        ("n" * 300, "too long"),
+    ):
+        with pytest.raises(UsageError, match=why), DumpWriter(Path(path), 1, None, force=True):
+            pass
+        with pytest.raises(UsageError, match=why):
+            new_file.write(Path(path), b"", force=True)
+    longest = Path("n" * 255)
+    new_file.write(longest, b"first", force=False)
+    with DumpWriter(longest, 1, None, force=True) as writer:
+        writer.write(*LINES[0])
+    assert sorted(os.listdir()) == [longest.name, "pipe"]
+    assert stat.S_ISFIFO(os.stat("pipe").st_mode)
 
 
 @pytest.mark.parametrize("links", [True, False])
