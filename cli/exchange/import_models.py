@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -137,9 +138,12 @@ def _results(given: Mapping[str, Any], origin: str) -> tuple[Place | None, Resul
     for name, value in metrics.items():
         if not _is_number(value):
             raise UsageError(f"the metric {name} must be a number, got {value!s:.60}")
+    for option in ("results", "objective", "minimise"):
+        if given[option] and not metrics:
+            raise UsageError(f"--{option} needs a metric: by --metric, or as one of metrics in the file of --results")
     if given["task"] is None:
-        if metrics or given["study"]:
-            raise UsageError("a metric or a study needs --task, the name of what was or will be learned")
+        if metrics or given["study"] or given["protocol"]:
+            raise UsageError("a metric, a protocol or a study needs --task, the name of what was or will be learned")
         return None, None
     if not metrics:
         return _trained(given), None
@@ -195,23 +199,27 @@ def _read(path: Path) -> dict[str, Any]:
         if name not in RESULT_FIELDS:
             raise UsageError(f"{path} has the unknown key {name!r:.60}; known: {', '.join(RESULT_FIELDS)}")
         if name != "metrics" and not _fits(name, value):
-            raise UsageError(f"{path} has an invalid {name}: {value!s:.60}")
+            bits = "; a whole number has 64 bits, with its sign" if type(value) is int and abs(value) >= 2**63 else ""
+            raise UsageError(f"{path} has an invalid {name}: {value!s:.60}{bits}")
     return read
 
 
 def _fits(name: str, value: Any) -> bool:
     """Return whether a value of a file is of the kind that a result has."""
+    from archive.exchange.validators import is_real, is_whole
+
     if name == "curve":
         return isinstance(value, dict) and all(
             isinstance(values, list) and all(_is_number(one) for one in values) for values in value.values()
         )
     if name == "device":
         return isinstance(value, str)
-    return _is_number(value) and (name == "seconds" or isinstance(value, int))
+    return is_real(value) if name == "seconds" else is_whole(value)
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    # Metrics are stored as floats.
+    return isinstance(value, float) or (type(value) is int and abs(value) <= sys.float_info.max)
 
 
 def _store(

@@ -136,6 +136,21 @@ FAULTS = {
         "no results can be read from none.json",
     ),
     "key": (("own_models:net", "--results", "key.json", "--task", "iris"), "unknown key 'accuracy'"),
+    "no metrics": (("own_models:net", "--results", "bare.json"), "--results needs a metric: by --metric, or as one of"),
+    "no metrics of a study": (
+        ("own_models:net", "--results", "bare.json", "--task", "digits", "--study", "s"),
+        "--results needs a metric",
+    ),
+    "minimise nothing": (
+        ("own_models:net", "--task", "digits", "--study", "s", "--minimise"),
+        "--minimise needs a metric",
+    ),
+    "protocol of nothing": (("own_models:net", "--protocol", "p"), "a protocol or a study needs --task"),
+    "huge metric": (("own_models:net", "--metric", f"a={'9' * 400}", "--task", "iris"), "must be a number, got 999"),
+    "huge seed": (
+        ("own_models:net", "--results", "seed.json", "--task", "iris"),
+        f"invalid seed: {2**64 - 1}; a whole number has 64 bits",
+    ),
     "value": (("own_models:net", "--results", "value.json", "--task", "iris"), "invalid epochs: ten"),
 }
 
@@ -144,6 +159,8 @@ FAULTS = {
 def test_a_mistake_is_one_line(user, tmp_path, case):
     (tmp_path / "key.json").write_text('{"accuracy": 1}')
     (tmp_path / "value.json").write_text('{"metrics": {"a": 1}, "epochs": "ten"}')
+    (tmp_path / "bare.json").write_text('{"curve": {"a": [1, 2]}, "epochs": 2}')
+    (tmp_path / "seed.json").write_text(json.dumps({"metrics": {"a": 2**70}, "seed": 2**64 - 1}))
     arguments, reason = FAULTS[case]
     if "--input" not in arguments:
         arguments = (*arguments, "--input", "4")
