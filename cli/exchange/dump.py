@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -79,18 +80,19 @@ def load(ctx: click.Context, file: Path, renames: tuple[str, ...], check: bool, 
     same archive. A study that has continued in two copies is refused; --rename loads it under another name.
     """
     names = dict(_renaming(text) for text in renames)
-    if file != STREAM:
+    if file != STREAM and not _is_pipe(file):
         _load(ctx, file, names, check, as_json)
         return
-    if sys.stdin.isatty():
+    if file == STREAM and sys.stdin.isatty():
         raise UsageError("without a FILE, stdin is the dump: name a FILE, or pipe it: archive dump | archive load")
     # The dump is read twice: it is verified as a whole first.
-    with _temporary("stdin") as whole:
-        with whole.open("wb") as content:
-            shutil.copyfileobj(sys.stdin.buffer, content)
+    name = "stdin" if file == STREAM else str(file)
+    with _temporary(Path(name).name) as whole:
+        with whole.open("wb") as content, nullcontext(sys.stdin.buffer) if file == STREAM else file.open("rb") as pipe:
+            shutil.copyfileobj(pipe, content)
         if not whole.stat().st_size:
-            raise UsageError("there is no dump on stdin: the command before the pipe has written nothing")
-        _load(ctx, whole, names, check, as_json, shown="-")
+            raise UsageError(f"there is no dump on {name}: the command before the pipe has written nothing")
+        _load(ctx, whole, names, check, as_json, shown=str(file))
 
 
 def _load(
@@ -113,6 +115,11 @@ def _load(
     else:
         rows = [(kind, count, changed.get(kind, 0)) for kind, count in sorted(contents.counts.items())]
         print_table(("record", "in the file", "new or changed"), rows)
+
+
+def _is_pipe(file: Path) -> bool:
+    """Return whether a file can be read once only, as `archive load <(ssh HOST archive dump)` has it."""
+    return os.path.exists(file) and file.is_fifo()
 
 
 @contextmanager

@@ -6,7 +6,9 @@ import csv
 import gzip
 import io
 import json
+import os
 import sys
+import threading
 
 import optuna
 import pytest
@@ -82,6 +84,26 @@ def test_an_archive_goes_through_a_pipe(archive, connection, types, monkeypatch)
     monkeypatch.setattr(sys, "stdin", Stream())
     assert "no dump on stdin" in types("load")[2]
     assert "name a FILE, or pipe it" in types("dump", "--json")[2]
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_dump_comes_through_a_named_pipe(archive, connection, types, tmp_path, cut):
+    fill(archive)
+    types("dump", "mine.gz")
+    wipe(connection)
+    os.mkfifo(tmp_path / "pipe")
+    content = (tmp_path / "mine.gz").read_bytes()
+    writer = threading.Thread(
+        target=(tmp_path / "pipe").write_bytes, args=(content[:-9] if cut else content,), daemon=True
+    )
+    writer.start()
+    code, out, err = types("load", "pipe", "--json")
+    writer.join(30)
+    if cut:
+        assert (code, archive.studies.names()) == (2, [])
+        assert "pipe: it is cut off" in err
+    else:
+        assert (code, json.loads(out)["file"], json.loads(out)["stored"]["proposal"]) == (0, "pipe", 6)
 
 
 @pytest.mark.parametrize(
