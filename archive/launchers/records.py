@@ -2,11 +2,15 @@
 
 HOME/fleets/NAME/fleet.json    the fleet, without a password
 HOME/fleets/NAME/password      the database's password, mode 0600; exists where there is one
+HOME/fleets/NAME/stopping      exists from the beginning of its stop: the command that follows the queue starts none
+HOME/fleets/NAME/lock          locked while that command adjusts the number of trainers
 HOME/fleets/NAME/…             files of the launcher
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -23,7 +27,7 @@ from archive.launchers.fleet import TrainerFleet, fleets_folder
 from archive.settings import Settings
 from archive.trainer.storage.atomic import write_atomically
 
-RECORD = "fleet.json"
+RECORD, STOPPING, LOCK = "fleet.json", "stopping", "lock"
 _STORED = ("name", "engine", "arguments", "study", "slots", "lower", "upper", "grace_seconds", "options", "created")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _LONGEST = 60
@@ -65,6 +69,20 @@ def get(settings: Settings, name: str) -> TrainerFleet:
     return fleets[name]
 
 
+@contextlib.contextmanager
+def adjusting(fleet: TrainerFleet) -> Iterator[bool]:
+    """Keep a stop of the fleet waiting for the length of the block, and yield whether none has begun before."""
+    with _locked(fleet):
+        yield (fleet.folder / RECORD).exists() and not (fleet.folder / STOPPING).exists()
+
+
+def begin_stop(fleet: TrainerFleet) -> None:
+    """Let the command that follows the queue start no more trainers of a fleet; waits for one that is starting some."""
+    # A full disk must not keep trainers from being stopped.
+    with _locked(fleet), contextlib.suppress(OSError):
+        (fleet.folder / STOPPING).touch()
+
+
 def remove(fleet: TrainerFleet) -> None:
     """Delete the folder of a fleet, its password first."""
     if fleet.password_file is not None:
@@ -104,6 +122,15 @@ def write_private(path: Path, content: str) -> None:
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(content)
+
+
+@contextlib.contextmanager
+def _locked(fleet: TrainerFleet) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        # Some file systems of clusters have no locks; the fleet's folder may be gone.
+        with contextlib.suppress(OSError):
+            fcntl.flock(stack.enter_context((fleet.folder / LOCK).open("a")), fcntl.LOCK_EX)
+        yield
 
 
 def _all(settings: Settings) -> Iterator[TrainerFleet]:

@@ -114,6 +114,7 @@ def stop(ctx: click.Context, names: tuple[str, ...], everything: bool, forget: b
     for fleet in fleets:
         try:
             launcher = registry.create(fleet.engine, fleet.options, settings)
+            records.begin_stop(fleet)
             ids = [trainer.id for trainer in launcher.running(fleet)]
             if ids:
                 launcher.stop(fleet, ids)

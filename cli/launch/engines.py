@@ -210,6 +210,7 @@ def check_reachable(launcher: Launcher, settings: Settings, what: str) -> None:
 
 def _launch(ctx: click.Context, launcher: Launcher, fleet: TrainerFleet, as_json: bool) -> None:
     from archive.cli.launch.command import fleet_item
+    from archive.cli.launch.following import follow
     from archive.launchers import records
 
     with open_archive(ctx) as archive:
@@ -224,7 +225,7 @@ def _launch(ctx: click.Context, launcher: Launcher, fleet: TrainerFleet, as_json
         if as_json:
             print_json(fleet_item(fleet, launcher.running(fleet)))
         if fleet.lower < fleet.upper:
-            _follow(archive, launcher, fleet)
+            follow(archive, launcher, fleet)
 
 
 def _start(launcher: Launcher, fleet: TrainerFleet) -> None:
@@ -255,25 +256,6 @@ def _start(launcher: Launcher, fleet: TrainerFleet) -> None:
             f"{error}; {started} of {fleet.lower} trainers of the fleet {fleet.name} started; "
             f"stop them with: archive launch stop {fleet.name}"
         ) from error
-
-
-def _follow(archive: Any, launcher: Launcher, fleet: TrainerFleet) -> None:
-    """Adjust a fleet to the queue until Ctrl-C."""
-    from archive.cli.search.interruption import Interruption
-    from archive.launchers.keeper import FleetKeeper
-    from archive.launchers.queue_length import queue_length
-
-    print_message(f"following the queue with up to {fleet.upper} trainers; Ctrl-C ends this, and they end when idle")
-    keeper, shown = FleetKeeper(launcher, fleet), ""
-    with Interruption("no longer following the queue") as interruption:
-        while True:
-            state = keeper.keep(*queue_length(archive, fleet.study))
-            line = str(state)
-            if line != shown:
-                print_message(line)
-            shown = line
-            interruption.wait(max(1.0, launcher.poll_seconds))
-            interruption.check()
 
 
 def _click_option(kind: type[Launcher], option: LaunchOption) -> click.Option:

@@ -9,6 +9,7 @@ import pytest
 from archive.cli.search.interruption import InterruptedBySignal
 from archive.errors import LaunchError
 from archive.launchers import queue_length, records, registry
+from archive.launchers.fleet import fleets_folder
 from archive.launchers.local import LocalLauncher
 from tests.support.clusters.launchers import stand_in, until
 from tests.support.commands import shell
@@ -151,3 +152,21 @@ def test_two_bounds_follow_the_queue_until_a_signal(user, archive, tmp_path, mon
     assert (fleet["lower"], fleet["upper"], len(fleet["trainers"])) == (0, 3, 3)
     diary = tmp_path / "stand-in" / "diary"
     until(lambda: diary.exists() and len(diary.read_text().splitlines()) == 3, 20.0, "all have started")
+
+
+def test_a_fleet_that_is_stopped_is_followed_no_longer(user, archive, store_settings, monkeypatch):
+    def length(archive, study):
+        asked.append(study)
+        if len(asked) == 2:
+            # From another terminal.
+            assert "the fleet local is stopped: 2 trainers" in user.types("launch", "stop", "local").stderr
+        if len(asked) == 3:
+            raise InterruptedBySignal(2)
+        return 2, 0
+
+    asked: list[str | None] = []
+    monkeypatch.setattr(queue_length, "queue_length", length)
+    followed = user.types("launch", "local", "--trainers", "0..2").stderr
+    assert followed.splitlines()[-1] == "the fleet local is stopped: no longer following the queue"
+    # Trainers that the command had started after the stop would be on no list.
+    assert not fleets_folder(store_settings.home).joinpath("local").exists()

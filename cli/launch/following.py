@@ -1,0 +1,47 @@
+"""The command that stays with its fleet, and follows the length of the queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from archive.cli.render import print_message
+from archive.cli.search.interruption import Interruption
+from archive.launchers import queue_length, records
+from archive.launchers.keeper import FleetKeeper
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+    from archive.launchers.base import Launcher
+    from archive.launchers.fleet import TrainerFleet
+
+
+def follow(archive: Archive, launcher: Launcher, fleet: TrainerFleet) -> None:
+    """Adjust a fleet to the queue until Ctrl-C, or until another command stops the fleet.
+
+    Args:
+        archive: The archive with the queue.
+        launcher: The engine.
+        fleet: The fleet, on record.
+
+    Raises:
+        InterruptedBySignal: Ctrl-C, or another signal that ends the command.
+        SettingsError: A trainer refused its settings.
+        StoreError: The database does not answer within the patience.
+        TrainingError: Trainers fail or end early, one after another, without a result.
+        UnknownNameError: The fleet's study was deleted.
+    """
+    print_message(f"following the queue with up to {fleet.upper} trainers; Ctrl-C ends this, and they end when idle")
+    keeper, shown = FleetKeeper(launcher, fleet), ""
+    with Interruption("no longer following the queue") as interruption:
+        while True:
+            length = queue_length.queue_length(archive, fleet.study)
+            with records.adjusting(fleet) as kept:
+                if not kept:
+                    print_message(f"the fleet {fleet.name} is stopped: no longer following the queue")
+                    return
+                line = str(keeper.keep(*length))
+            if line != shown:
+                print_message(line)
+            shown = line
+            interruption.wait(max(1.0, launcher.poll_seconds))
+            interruption.check()
