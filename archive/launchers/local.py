@@ -46,7 +46,6 @@ class LocalLauncher(Launcher):
     where: ClassVar[str] = "this machine"
     poll_seconds: ClassVar[float] = 0.0
     grace_seconds: ClassVar[float] = 8.0
-    arguments: ClassVar[tuple[str, ...]] = ()
 
     threads: int | None = launch_option("CPU threads of each trainer.", "count", shown="cores / trainers")
 

@@ -170,3 +170,14 @@ def test_a_fleet_that_is_stopped_is_followed_no_longer(user, archive, store_sett
     assert followed.splitlines()[-1] == "the fleet local is stopped: no longer following the queue"
     # Trainers that the command had started after the stop would be on no list.
     assert not fleets_folder(store_settings.home).joinpath("local").exists()
+
+
+def test_trainers_of_this_machine_leave_when_they_are_idle_unless_the_user_says_when(user):
+    def shown(*arguments):
+        script = user.types("launch", "local", "--trainers", "0..2", "--dry-run", *arguments).stdout
+        (line,) = [line for line in script.splitlines() if "setsid" in line]
+        return line
+
+    assert " --idle 10min " in shown()
+    # Of an option that is given twice, the last one counts.
+    assert shown("--", "--idle", "1h").endswith(" --idle 1h &")
