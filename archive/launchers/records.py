@@ -52,6 +52,32 @@ def save(fleet: TrainerFleet) -> TrainerFleet:
     return fleet
 
 
+def add(fleet: TrainerFleet) -> TrainerFleet:
+    """Save a new fleet: of two commands that choose the same name at the same moment, one is refused.
+
+    Raises:
+        SettingsError: There is a fleet of this name, the name is invalid, or the folder cannot be written.
+    """
+    check_name(fleet.name)
+    try:
+        fleet.folder.mkdir(parents=True, mode=0o700)
+    except FileExistsError:
+        raise _taken(fleet.name) from None
+    except OSError as error:
+        raise SettingsError(f"cannot write the fleet's folder {fleet.folder}: {error.strerror or error}") from None
+    return save(fleet)
+
+
+def check_new(settings: Settings, name: str) -> None:
+    """Refuse the name of a fleet that exists.
+
+    Raises:
+        SettingsError: There is one.
+    """
+    if (fleets_folder(settings.home) / name).exists():
+        raise _taken(name)
+
+
 def saved(settings: Settings) -> list[TrainerFleet]:
     """Return the fleets of an archive, the oldest first."""
     return sorted(_all(settings), key=lambda fleet: (fleet.created, fleet.name))
@@ -122,6 +148,10 @@ def write_private(path: Path, content: str) -> None:
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(content)
+
+
+def _taken(name: str) -> SettingsError:
+    return SettingsError(f"there is a fleet {name!r}: stop it with archive launch stop {name}, or choose a name")
 
 
 @contextlib.contextmanager

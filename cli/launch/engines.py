@@ -147,7 +147,7 @@ def planned(
         UsageError: `archive trainer` does not take the options.
     """
     from archive.launchers import options, records
-    from archive.launchers.fleet import TrainerFleet, fleets_folder
+    from archive.launchers.fleet import TrainerFleet
 
     every = [*launcher.arguments, "--grace", f"{launcher.grace_seconds:g}s"]
     every += [] if study is None else ["--study", study]
@@ -155,8 +155,7 @@ def planned(
     parsed = trainer_options(every)
     if name is not None:
         records.check_name(name)
-        if (fleets_folder(settings.home) / name).exists():
-            raise SettingsError(f"there is a fleet {name!r}: stop it with archive launch stop {name}, or choose a name")
+        records.check_new(settings, name)
     return TrainerFleet(
         name=name or records.new_name(settings, launcher.name, parsed["study"]),
         engine=launcher.name,
@@ -217,7 +216,7 @@ def _launch(ctx: click.Context, launcher: Launcher, fleet: TrainerFleet, as_json
         if fleet.study is not None:
             archive.studies.get(fleet.study)
         # With the address and the login that this connection has.
-        fleet = records.save(replace(fleet, settings=archive.connection.settings))
+        fleet = records.add(replace(fleet, settings=archive.connection.settings))
         if fleet.lower:
             _start(launcher, fleet)
         started = f"{fleet.lower} trainer{'' if fleet.lower == 1 else 's'}"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
+from archive.errors import SettingsError
 from archive.launchers import records
 from archive.settings import Settings
 from tests.support.clusters.launchers import fleet
@@ -38,3 +40,19 @@ def test_a_stop_waits_for_the_trainers_that_are_being_started(saved):
         assert kept and stop.is_alive() and not (saved.folder / records.STOPPING).exists()
     stop.join(10.0)
     assert (saved.folder / records.STOPPING).exists()
+
+
+def test_two_commands_that_choose_one_name_do_not_share_a_fleet(saved):
+    name = records.new_name(saved.settings, "local", None)
+    first = records.add(replace(saved, name=name, arguments=("--study", "first")))
+    with pytest.raises(SettingsError, match=f"there is a fleet '{name}': stop it with archive launch stop {name}, or"):
+        records.add(replace(saved, name=name, arguments=("--study", "second")))
+    assert records.get(saved.settings, name) == first
+    assert records.new_name(saved.settings, "local", None) == f"{name}-2"
+
+
+def test_a_folder_of_fleets_that_cannot_be_made_is_named(saved, tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "fleets").write_text("no folder")
+    with pytest.raises(SettingsError, match=r"cannot write the fleet's folder .*fleets/local-test: Not a directory"):
+        records.add(replace(saved, settings=Settings(tmp_path / "home")))
