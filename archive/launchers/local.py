@@ -22,6 +22,7 @@ from archive.launchers.fleet import TrainerFleet
 from archive.launchers.logs import tail
 from archive.launchers.options import launch_option
 from archive.launchers.preview import shell_script
+from archive.server.run_file import process_alive
 from archive.trainer.storage.atomic import write_atomically
 from archive.trainer.storage.file_names import file_name
 from archive.trainer.storage.history_gc import trainer_logs
@@ -128,9 +129,8 @@ class LocalLauncher(Launcher):
                 content = json.loads(path.read_text(encoding="utf-8"))
                 if content["host"] != platform.node():
                     continue
-                process = psutil.Process(content["pid"])
-                if process.create_time() == content["created"] and process.status() != psutil.STATUS_ZOMBIE:
-                    yield place, str(process.pid), process
+                if process_alive(content["pid"], content["created"], ("trainer", *fleet.arguments)):
+                    yield place, str(content["pid"]), psutil.Process(content["pid"])
                     continue
             except (psutil.NoSuchProcess, OSError, ValueError, KeyError):
                 pass

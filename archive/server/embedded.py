@@ -180,7 +180,7 @@ def status(settings: Settings) -> Status:
         pid=run.pid,
         java_pid=run.java,
         port=run.port,
-        uptime_seconds=time.time() - run.started,
+        uptime_seconds=max(0.0, time.time() - run.started),
         rss_bytes=_rss(run.pid) + _rss(run.java),
         disk_bytes=disk,
         restarts=run.restarts,

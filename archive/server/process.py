@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 
 from archive.errors import ArchiveError, ServerStartError, SettingsError
-from archive.server.run_file import Folder, ServerRun, holding, process_alive, read_run, try_lock
+from archive.server.run_file import SUPERVISOR, Folder, ServerRun, holding, read_run, try_lock
 from archive.settings import Settings
 
 POLL_SECONDS = 0.02
@@ -32,7 +32,7 @@ def spawn(folder: Folder, settings: Settings) -> int:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ARCHIVE_")}
     paths = [str(package), *filter(None, [environment.get("PYTHONPATH")])]
     environment["PYTHONPATH"] = os.pathsep.join(paths)
-    command = [sys.executable, "-P", "-m", "archive.server.supervisor"]
+    command = [sys.executable, "-P", "-m", SUPERVISOR]
     command += [str(folder.home), str(settings.heap_mb), str(settings.idle_seconds)]
     command += shlex.split(settings.java_options)
     console = os.open(folder.console, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -100,7 +100,7 @@ def runs_elsewhere(run: ServerRun) -> bool:
 
 def end_orphan(run: ServerRun | None) -> None:
     """Kill a database that outlived its supervisor. On Linux the kernel does this."""
-    if run is None or not run.java or run.host != socket.gethostname() or process_alive(run.pid, run.created):
+    if run is None or not run.java or run.host != socket.gethostname() or run.alive:
         return
     with contextlib.suppress(psutil.Error):
         orphan = psutil.Process(run.java)

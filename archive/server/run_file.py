@@ -20,7 +20,7 @@ import json
 import os
 import secrets
 import socket
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -29,6 +29,8 @@ import psutil
 HOST = "127.0.0.1"
 USER = "root"
 DATABASE = "archive"
+SUPERVISOR = "archive.server.supervisor"
+"""Module that a supervisor runs; a word of its command line."""
 ALREADY_RUNNING = 75  # exit status of a supervisor that found the folder locked (EX_TEMPFAIL)
 
 
@@ -129,7 +131,7 @@ class ServerRun:
     @property
     def alive(self) -> bool:
         """Whether the supervisor that wrote the file still runs on this machine."""
-        return self.host == socket.gethostname() and process_alive(self.pid, self.created)
+        return self.host == socket.gethostname() and process_alive(self.pid, self.created, (SUPERVISOR,))
 
 
 def read_run(folder: Folder) -> ServerRun | None:
@@ -191,12 +193,19 @@ def holding(descriptor: int) -> Iterator[None]:
         os.close(descriptor)
 
 
-def process_alive(pid: int, created: float) -> bool:
-    """Return whether the process with this id is the one that started at `created`, and no zombie."""
+def process_alive(pid: int, created: float, words: Collection[str] = ()) -> bool:
+    """Return whether the process with this id is the one that started at `created`, and no zombie.
+
+    Args:
+        pid: The process id.
+        created: Start of the process by the clock of that time, in seconds since the epoch.
+        words: Words of its command line, by which it is known after the clock was set; none: by its start only.
+    """
     try:
         process = psutil.Process(pid)
-        # The kernel's boot time, which psutil adds, may move by a second when the clock is corrected.
+        # The kernel's boot time, which psutil adds, moves when the clock is set, and a little when it is corrected.
         same = abs(float(process.create_time()) - created) < 2.0
+        same = same or (bool(words) and set(words) <= set(process.cmdline()))
         return same and bool(process.status() != psutil.STATUS_ZOMBIE)
     except (psutil.Error, ValueError):
         return False

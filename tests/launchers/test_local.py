@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
+import psutil
 import pytest
 
 from archive.errors import LaunchError
@@ -62,3 +64,14 @@ def test_a_folder_of_logs_that_cannot_be_made_is_named(own, children):
     with pytest.raises(LaunchError, match=r"a trainer cannot be started: .*logs"):
         LocalLauncher().start(own, 1)
     assert children == []
+
+
+def test_trainers_are_known_again_after_the_clock_was_set(own, children, monkeypatch):
+    launcher, start = LocalLauncher(), psutil.Process.create_time
+    launcher.start(own, 1)
+    (trainer,) = launcher.running(own)
+    monkeypatch.setattr(psutil.Process, "create_time", lambda self: start(self) + 3600.0)
+    assert launcher.running(own) == [trainer]
+    other = replace(own, arguments=("--study", "other"))
+    assert launcher.running(other) == []
+    monkeypatch.undo()

@@ -24,6 +24,7 @@ from archive.database.connection import Connection
 from archive.database.user_query import run_query
 from archive.errors import ServerStartError, SettingsError, StoreError
 from archive.server import arcadedb, embedded, run_file, supervisor
+from archive.server.process import end_orphan
 from archive.server.run_file import Folder
 from tests.support import ROOT, java_only, wait_until
 
@@ -252,6 +253,18 @@ def test_a_run_file_without_sense_is_no_obstacle(home, folder, content):
     folder.run.write_text(content)
     assert embedded.status(home).running is False
     assert run_file.read_run(folder) is None
+
+
+@pytest.mark.parametrize("step", [-86_400.0, 3.0])
+def test_a_server_is_known_again_after_the_clock_was_set(standing, monkeypatch, step):
+    before, start = embedded.status(standing), psutil.Process.create_time
+    # What every process sees from then on: the start of a process is its age, subtracted from the clock.
+    monkeypatch.setattr(psutil.Process, "create_time", lambda self: start(self) + step)
+    run = run_file.read_run(Folder(standing.home))
+    end_orphan(run)
+    now = embedded.status(standing)
+    assert now.running and (now.pid, now.java_pid, now.restarts) == (before.pid, before.java_pid, before.restarts)
+    assert embedded.find(standing) is not None
 
 
 @pytest.mark.whole
