@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from archive.server.run_file import DATABASE, HOST, Folder, write_private
@@ -62,6 +62,23 @@ def java_command(folder: Folder, port: int, heap_mb: int, java_options: Sequence
         "com.arcadedb.server.ArcadeDBServer",
     ]
 
+
+def java_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of the Java runtime among those of its supervisor.
+
+    Its locale says which characters a path may have. In the locale C, or without one, Python reads paths as UTF-8 all
+    the same, and Java none beyond ASCII.
+    """
+    chosen = {name: variables[name] for name in _VARIABLES if variables.get(name)}
+    if next((chosen[name] for name in _LOCALE if name in chosen), "C") in ("C", "POSIX"):
+        chosen.pop("LC_ALL", None)
+        chosen["LC_CTYPE"] = "C.UTF-8"
+    return chosen
+
+
+_LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
+"""Variables of the locale of characters, of which the first one that is set counts."""
+_VARIABLES = ("PATH", "HOME", "TMPDIR", *_LOCALE)
 
 _JAVA_OPTIONS = (
     "-Xms32m",

@@ -30,7 +30,7 @@ from pathlib import Path
 
 import psutil
 
-from archive.server.arcadedb import READY_LINE, StartFailed, java_command, write_configuration
+from archive.server.arcadedb import READY_LINE, StartFailed, java_command, java_environment, write_configuration
 from archive.server.run_file import (
     ALREADY_RUNNING,
     HOST,
@@ -160,7 +160,7 @@ class Supervisor:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=self.folder.server,
-            env={name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ},
+            env=java_environment(os.environ),
             pass_fds=(self.lock,),
             preexec_fn=_die_with_parent(os.getpid()),
         )

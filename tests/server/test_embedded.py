@@ -413,6 +413,28 @@ def test_only_the_loopback_interface_listens(standing):
     assert {connection.laddr.ip.removeprefix("::ffff:") for connection in listening} == {"127.0.0.1"}
 
 
+def test_a_folder_may_have_any_name_in_the_locale_c(home, monkeypatch):
+    monkeypatch.delenv("LANG", raising=False)
+    monkeypatch.setenv("LC_ALL", "C")
+    odd = replace(home, home=home.home / "Größe ☃ 100%")
+    try:
+        assert embedded.start(odd).running
+        assert Folder(odd.home).config.joinpath("server-users.jsonl").exists()
+    finally:
+        embedded.stop(odd)
+
+
+def test_the_locale_of_java_is_that_of_the_user_where_it_has_more_than_ascii():
+    def locale(**variables):
+        return arcadedb.java_environment({"PATH": "/bin", "OTHER": "x", **variables})
+
+    utf8 = {"PATH": "/bin", "LC_CTYPE": "C.UTF-8"}
+    assert locale() == locale(LC_ALL="C") == locale(LC_ALL="", LC_CTYPE="POSIX") == utf8
+    assert locale(LANG="C", LC_CTYPE="") == {**utf8, "LANG": "C"}
+    for user in ({"LC_ALL": "de_DE.UTF-8", "LANG": "C"}, {"LC_CTYPE": "C.UTF-8"}, {"LANG": "de_DE.ISO-8859-1"}):
+        assert locale(**user) == {"PATH": "/bin", **user}
+
+
 def test_an_option_that_java_does_not_know_is_named(home):
     with pytest.raises(ServerStartError, match="Unrecognized VM option 'Nonsense'"):
         embedded.start(replace(home, java_options="-XX:Nonsense"))
