@@ -185,8 +185,9 @@ def _of_proposal(row: Row, claims: Sequence[Row]) -> list[Entry]:
         entries.append(_entry(row, at, "cancelled", details={"reason": reason}))
     entries += _attempts(row, claims, by_attempt)
     if failed and not by_attempt:
-        # One transaction records both ends, the claim's a moment after the proposal's.
-        last = max([row["finished"], *(claim["ended"] or 0 for claim in claims[-1:])])
+        # One transaction records both ends, the claim's a moment after the proposal's. A user's query records none.
+        ends = [row["finished"], *(claim["ended"] or 0 for claim in claims[-1:])]
+        last = None if row["finished"] is None else max(ends)
         entries.append(_entry(row, last, "failed", row["worker"], {"reason": row["reason"]}))
     return [*entries, *_result(row, claims)]
 

@@ -95,6 +95,15 @@ def test_a_proposal_that_was_lost_too_often_ends_with_its_failure(archive, read)
     assert read()[-1].at >= read()[-2].at
 
 
+def test_a_proposal_that_a_user_has_failed_with_a_query_ends_at_an_unknown_time(archive, read):
+    propose(archive, cells(1))
+    held = claim(archive, "w")
+    archive.proposals.release(held.proposal.id, held.token)
+    archive.query("MATCH (p:Proposal) SET p.state = 'FAILED', p.reason = 'by hand'", write=True)
+    last = read()[-1]
+    assert (last.event, last.at, last.details) == ("failed", None, {"reason": "by hand"})
+
+
 def test_a_result_names_its_worker(archive, read):
     propose(archive, cells(1))
     late = claim(archive, "late", 0.002)
