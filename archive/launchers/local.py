@@ -80,6 +80,10 @@ class LocalLauncher(Launcher):
         _reap()
         return [failure for failure in _FAILURES.get(fleet.id, ()) if failure.id in ids]
 
+    def has_ended(self, fleet: TrainerFleet) -> bool:
+        """Whether no trainer of a fleet is on record, neither of this machine nor of another with the same home."""
+        return not list(self._alive(fleet)) and not list(_records(fleet))
+
     def _start(self, fleet: TrainerFleet, place: int) -> None:
         path = self._log(fleet, place)
         try:
@@ -123,7 +127,7 @@ class LocalLauncher(Launcher):
     def _alive(self, fleet: TrainerFleet) -> Iterator[tuple[int, str, psutil.Process]]:
         """Yield place, id and process of the trainers that have not ended; forget the others."""
         _reap()
-        places = sorted((int(path.stem), path) for path in (fleet.folder / "local").glob("*.json"))
+        places = sorted((int(path.stem), path) for path in _records(fleet))
         for place, path in places:
             try:
                 content = json.loads(path.read_text(encoding="utf-8"))
@@ -148,6 +152,10 @@ class _Child:
     fleet: str
     log: Path
     process: subprocess.Popen[bytes]
+
+
+def _records(fleet: TrainerFleet) -> Iterator[Path]:
+    return (fleet.folder / "local").glob("*.json")
 
 
 _CHILDREN: dict[int, _Child] = {}

@@ -2,8 +2,8 @@
 
 HOME/fleets/NAME/fleet.json    the fleet, without a password
 HOME/fleets/NAME/password      the database's password, mode 0600; exists where there is one
-HOME/fleets/NAME/stopping      exists from the beginning of its stop: the command that follows the queue starts none
-HOME/fleets/NAME/lock          locked while that command adjusts the number of trainers
+HOME/fleets/NAME/stopping      exists from the beginning of its stop: its command or search starts no more trainers
+HOME/fleets/NAME/lock          locked while these adjust the number of trainers
 HOME/fleets/NAME/…             files of the launcher
 """
 
@@ -46,6 +46,8 @@ def save(fleet: TrainerFleet) -> TrainerFleet:
         if fleet.password_file is not None and fleet.settings.password is not None:
             write_private(fleet.password_file, fleet.settings.password)
         content = {name: getattr(fleet, name) for name in _STORED}
+        # Left by a stop that was interrupted, of a fleet that a search takes over.
+        (fleet.folder / STOPPING).unlink(missing_ok=True)
         write_atomically(fleet.folder / RECORD, json.dumps(content, indent=1).encode())
     except OSError as error:
         raise SettingsError(f"cannot write the fleet's folder {fleet.folder}: {error.strerror or error}") from None
@@ -99,11 +101,11 @@ def get(settings: Settings, name: str) -> TrainerFleet:
 def adjusting(fleet: TrainerFleet) -> Iterator[bool]:
     """Keep a stop of the fleet waiting for the length of the block, and yield whether none has begun before."""
     with _locked(fleet):
-        yield (fleet.folder / RECORD).exists() and not (fleet.folder / STOPPING).exists()
+        yield _kept(fleet)
 
 
 def begin_stop(fleet: TrainerFleet) -> None:
-    """Let the command that follows the queue start no more trainers of a fleet; waits for one that is starting some."""
+    """Let the fleet's command or search start no more trainers; waits while it starts some."""
     # A full disk must not keep trainers from being stopped.
     with _locked(fleet), contextlib.suppress(OSError):
         (fleet.folder / STOPPING).touch()
@@ -148,6 +150,21 @@ def write_private(path: Path, content: str) -> None:
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(content)
+
+
+def _kept(fleet: TrainerFleet) -> bool:
+    # A file system that does not answer says nothing.
+    return _exists(fleet.folder / RECORD, unknown=True) and not _exists(fleet.folder / STOPPING, unknown=False)
+
+
+def _exists(path: Path, *, unknown: bool) -> bool:
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return unknown
+    return True
 
 
 def _taken(name: str) -> SettingsError:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+import psutil
+
 from archive import settings as known
 from archive.cli.render import print_message
 from archive.cli.trainer import trial_limits
@@ -16,6 +18,7 @@ from archive.launchers import options, records, registry
 from archive.launchers.base import Launcher
 from archive.launchers.fleet import TrainerFleet
 from archive.launchers.keeper import FleetKeeper
+from archive.launchers.local import LocalLauncher
 from archive.settings import Settings
 from archive.trainer.storage.history_gc import trainer_logs
 
@@ -114,10 +117,18 @@ class SearchTrainers:
             budget: Total number of evaluations.
 
         Raises:
+            LaunchError: Another command has stopped the trainers.
             SettingsError: A trainer refused its settings, such as a missing device.
             TrainingError: Trainers die one after another.
         """
-        if self.fleet.upper:
+        if not self.fleet.upper:
+            return
+        with records.adjusting(self.fleet) as kept:
+            if not kept:
+                raise LaunchError(
+                    f"the trainers of this search, the fleet {self.fleet.name}, were stopped by archive launch stop: "
+                    "finished results are kept; the same command continues"
+                )
             self.keeper.keep(max(0, budget - evaluations), evaluations)
 
     def absence(self) -> str:
@@ -151,5 +162,9 @@ def _forget_killed(settings: Settings) -> None:
     """Delete the fleets of killed searches on this machine."""
     for fleet in records.saved(settings):
         if fleet.engine == "local" and fleet.name.startswith("search-") and fleet.created < time.time() - STALE_SECONDS:
-            if not registry.create("local", {}, settings).running(fleet):
-                records.remove(fleet)
+            # A search that lives is about to replace trainers that have ended.
+            process = fleet.name.rpartition("-")[2]
+            if not (process.isdecimal() and psutil.pid_exists(int(process))):
+                with records.adjusting(fleet):
+                    if LocalLauncher().has_ended(fleet):
+                        records.remove(fleet)

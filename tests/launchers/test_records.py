@@ -28,6 +28,9 @@ def test_a_fleet_is_not_adjusted_from_the_beginning_of_its_stop(saved):
     records.begin_stop(saved)
     assert not adjusted(saved)
     assert records.get(saved.settings, saved.name) == saved
+    # A search that resumes takes over what an interrupted stop has left.
+    records.save(saved)
+    assert adjusted(saved)
     records.remove(saved)
     assert not adjusted(saved) and not saved.folder.exists()
 

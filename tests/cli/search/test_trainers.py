@@ -8,8 +8,10 @@ import subprocess
 import pytest
 
 from archive.cli.search.trainers import SearchTrainers
+from archive.errors import LaunchError
 from archive.launchers import local, records, registry
 from archive.launchers.base import LaunchedTrainer
+from archive.launchers.fleet import TrainerFleet
 from archive.settings import load
 from archive.trainer.storage.history_gc import trainer_logs
 from tests.support.commands import parsed
@@ -133,3 +135,31 @@ def test_an_engine_is_asked_for_what_is_left_of_the_budget(tmp_path, monkeypatch
         assert len(ids) == 5
         assert own.absence().startswith("5 of 3 trainers run on the nodes of Slurm")
     assert not ids and records.saved(settings) == []
+
+
+def test_a_search_whose_trainers_are_stopped_starts_none_and_ends(started, tmp_path):
+    settings = load(home=tmp_path, environment={})
+    with pytest.raises(LaunchError, match=r"the fleet search-local-study-\d+, were stopped by archive launch stop: "):
+        with trainers(1, "study", settings) as own:
+            (fleet,) = records.saved(settings)
+            own.keeper.stop()
+            records.begin_stop(fleet)
+            records.remove(fleet)
+            own.keep_alive(0, 10)
+    assert len(started) == 1 and not fleet.folder.exists()
+
+
+def test_the_fleet_of_a_search_is_forgotten_when_its_process_has_ended(started, tmp_path):
+    settings = load(home=tmp_path, environment={})
+    # Larger than any process id of Linux.
+    ended = 2**22 + 1
+    saved = [
+        records.save(TrainerFleet(f"search-local-{name}-{process}", "local", settings, created=1.0))
+        for name, process in (("ended", ended), ("lives", os.getppid()), ("there", ended))
+    ]
+    # The home of several machines.
+    place = saved[-1].folder / "local" / "0.json"
+    place.parent.mkdir()
+    place.write_text('{"pid": 1, "created": 1.0, "host": "elsewhere"}')
+    with trainers(1, "study", settings):
+        assert [fleet.name.split("-")[2] for fleet in records.saved(settings)] == ["lives", "there", "study"]
