@@ -67,7 +67,12 @@ def add(fleet: TrainerFleet) -> TrainerFleet:
         raise _taken(fleet.name) from None
     except OSError as error:
         raise SettingsError(f"cannot write the fleet's folder {fleet.folder}: {error.strerror or error}") from None
-    return save(fleet)
+    try:
+        return save(fleet)
+    except BaseException:
+        # Its name would be taken, and no command would find it to free it.
+        remove(fleet)
+        raise
 
 
 def check_new(settings: Settings, name: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from dataclasses import replace
 
@@ -9,6 +11,7 @@ import pytest
 
 from archive.errors import SettingsError
 from archive.launchers import records
+from archive.launchers.fleet import fleets_folder
 from archive.settings import Settings
 from tests.support.clusters.launchers import fleet
 
@@ -52,6 +55,18 @@ def test_two_commands_that_choose_one_name_do_not_share_a_fleet(saved):
         records.add(replace(saved, name=name, arguments=("--study", "second")))
     assert records.get(saved.settings, name) == first
     assert records.new_name(saved.settings, "local", None) == f"{name}-2"
+
+
+def test_a_new_fleet_that_cannot_be_written_leaves_nothing(saved, monkeypatch):
+    def full(path, content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    settings = replace(saved.settings, uri="neo4j://db", password="secret")
+    monkeypatch.setattr(records, "write_atomically", full)
+    for _ in range(2):
+        with pytest.raises(SettingsError, match=r"cannot write the fleet's folder .*/new: No space left on device"):
+            records.add(replace(saved, name="new", settings=settings))
+    assert not fleets_folder(settings.home).joinpath("new").exists()
 
 
 def test_a_folder_of_fleets_that_cannot_be_made_is_named(saved, tmp_path):
