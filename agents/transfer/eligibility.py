@@ -6,6 +6,9 @@
 | space, or a comparable space  | data of a source task (`transfer.coordinator`)      | that transfer; others ignore   |
 |                               |                                                     | them (`Agent.transfers`)       |
 | neither                       | nothing: the source is refused                      | none                           |
+
+A source of the study's task and protocol with another objective or direction is refused, too: its values would be
+observations of another quantity.
 """
 
 from __future__ import annotations
@@ -37,8 +40,8 @@ def chosen(archive: Archive, study: Study, sources: Sources, agent: Agent | None
 
     Raises:
         UnknownNameError: A source is no study of the archive.
-        UsageError: A source is the study itself, its networks cannot be compared with the study's, or the agent does
-            not transfer from other tasks.
+        UsageError: A source is the study itself, its networks cannot be compared with the study's, it has another
+            objective for the same task and protocol, or the agent does not transfer from other tasks.
     """
     if sources == "all":
         others = [each for each in archive.studies.list() if each.study.name != study.name]
@@ -56,7 +59,12 @@ def chosen(archive: Archive, study: Study, sources: Sources, agent: Agent | None
 def _ineligible(study: Study, source: Study, agent: Agent | None) -> str | None:
     """Return why a source is not eligible; None where it is."""
     if _same(study, source):
-        return None
+        if source.objectives[0] == study.objectives[0]:
+            return None
+        return (
+            f"its values are {source.objectives[0]}, those of {study.name!r} are {study.objectives[0]}, and both have "
+            f"the protocol {study.protocol}: a study of another objective needs a protocol with another name"
+        )
     if not comparable(source.space, study.space):
         return f"it searched the space {source.space}, whose networks cannot be compared with those of {study.space}"
     if agent is not None and not agent.transfers:

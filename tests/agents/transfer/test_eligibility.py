@@ -86,6 +86,21 @@ def test_what_other_studies_found_comes_before_what_a_study_did(archive, study, 
     assert recheck(archive, "warm").differing == ()
 
 
+def test_a_source_of_the_same_protocol_has_the_same_objective(archive, study, searched):
+    searched(study("accurate"), 3)
+    for asked, words in (
+        (study("quick", objective="loss"), "its values are value:maximise, those of 'quick' are loss:maximise"),
+        (study("small", direction="minimise"), "those of 'small' are value:minimise, and both have the protocol t/1"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            open_study(archive, asked, sources=["accurate"])
+        open_study(archive, asked, sources="all")
+        assert archive.studies.sources(asked.name) == []
+    # With a protocol of its own, a study learns how the two are correlated.
+    other = open_study(archive, study("other", objective="loss", protocol="t/loss"), sources=["accurate"])
+    assert [source.study for source in history_of(archive, other).sources] == ["accurate"]
+
+
 def test_a_copied_result_is_learnt_from_once(archive, study, searched):
     searched(study("first"), 4)
     # The same random networks: all but the last are answered by the first study.
