@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from archive.constraints import parse as parse_constraint
 from archive.errors import StudyConflictError, UsageError
 from archive.known_costs import NO_COSTS, KnownCosts
-from archive.store.objective_names import parse
+from archive.store.objective_names import direction_of, parse
 
 if TYPE_CHECKING:
     from archive.agents.ask_tell.study import AskTellStudy
@@ -42,9 +42,9 @@ def study(
         task: The task to learn [the name of the study].
         protocol: The protocol of training and measuring [TASK/own]. Only evaluations of one protocol are
             comparable: the name of a task's own protocol claims that its trainer would find the same values.
-        objective: Name of the value that is told [value]; or several objectives as `NAME:minimise` or `NAME:maximise`,
-            the direction left out where the name declares one (`archive.store.objective_names`).
-        direction: Whether larger or smaller values of the only objective are better [maximise].
+        objective: Name of the value that is told [value], or several objectives; each as `NAME:minimise` or
+            `NAME:maximise`, the direction left out where the name declares one (`archive.store.objective_names`).
+        direction: Whether larger or smaller values of the only objective are better [that of its name, else maximise].
         constraints: Bounds on metrics that are told or on costs, `NAME<=NUMBER` with `<=`, `<`, `>=` or `>` [none].
         budget: Most evaluations [no limit].
         seed: Seed of the agents [0].
@@ -75,6 +75,7 @@ def study(
     if searched is not None:
         recorded.name_table(searched, home)
     stored = archive.studies.get(name) if name in archive.studies.names() else None
+    new = stored is None
     if stored is not None:
         own = recorded.of_record(stored.space, stored.space_config, home)
         if searched is not None and searched != own:
@@ -87,8 +88,8 @@ def study(
         stored = Study(name, own_task, f"{own_task}/own", own.name, "value", space_config=own.config)
         budget = UNBOUNDED if budget is None else budget
     limits = None if constraints is None else tuple(map(parse_constraint, constraints))
-    changes: dict[str, Any] = {"task": task, "protocol": protocol, **_objectives(objective, direction)}
-    changes["constraints"] = limits
+    changes: dict[str, Any] = {"task": task, "protocol": protocol, "constraints": limits}
+    changes |= _objectives(objective, direction, new=new)
     requested = replace(stored, **{field: value for field, value in changes.items() if value is not None})
     feasible = constrained(own, requested.constraints, costs)
     if feasible is not own:
@@ -99,13 +100,25 @@ def study(
     return AskTellStudy(archive, name, feasible, costs)
 
 
-def _objectives(objective: str | Sequence[str] | None, direction: Direction | None) -> dict[str, Any]:
+def _objectives(objective: str | Sequence[str] | None, direction: Direction | None, *, new: bool) -> dict[str, Any]:
     """Return the fields of a study for its objectives; None for those that are left out."""
     if objective is None or isinstance(objective, str):
-        return {"objective": objective, "direction": direction}
+        return _only_objective(objective, direction, new=new)
     if direction is not None:
         raise UsageError("the direction of one of several objectives is part of it: NAME:minimise or NAME:maximise")
     if not objective:
         raise UsageError("a study needs an objective, got an empty list")
     first, *others = map(parse, objective)
     return {"objective": first.name, "direction": first.direction, "further": tuple(others)}
+
+
+def _only_objective(text: str | None, direction: Direction | None, *, new: bool) -> dict[str, Any]:
+    if text is None or ":" not in text:
+        # An existing study keeps the direction that it was opened with.
+        return {"objective": text, "direction": direction or (direction_of(text) if text and new else None)}
+    only = parse(text)
+    if direction not in (None, only.direction):
+        raise UsageError(
+            f"the objective {text} has another direction than direction={direction!r}: leave one of them out"
+        )
+    return {"objective": only.name, "direction": only.direction}

@@ -80,3 +80,27 @@ def test_objectives_that_cannot_be(archive):
     with pytest.raises(UsageError, match="direction of one of several objectives is part of it"):
         agents.study(archive, "new", "nasbench201", objective=NAMES, direction="minimise")
     assert archive.studies.names() == []
+
+
+def test_the_only_objective_has_its_direction(archive):
+    for name, settings, expected in (
+        ("a", {"objective": "cost:minimise"}, ("cost", "minimise")),
+        ("b", {"objective": "valid_loss"}, ("valid_loss", "minimise")),
+        ("c", {"objective": "loss", "direction": "maximise"}, ("loss", "maximise")),
+        ("d", {"objective": "wins"}, ("wins", "maximise")),
+        ("e", {"direction": "minimise"}, ("value", "minimise")),
+    ):
+        for _ in range(2):
+            record = agents.study(archive, name, "nasbench201", **settings).record
+            assert (record.objective, record.direction) == expected
+    # A study keeps its direction where none is given.
+    assert agents.study(archive, "c", objective="loss").record.direction == "maximise"
+    with pytest.raises(StudyConflictError, match="exists with direction maximise, got minimise"):
+        agents.study(archive, "c", objective="loss:minimise")
+    for text, message in (
+        ("loss:down", "NAME:minimise or NAME:maximise, got 'loss:down'"),
+        ("x:minimise", "leave one"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            agents.study(archive, "new", "nasbench201", objective=text, direction="maximise")
+    assert "new" not in archive.studies.names()
