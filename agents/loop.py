@@ -23,7 +23,7 @@ from archive.store.records import State
 if TYPE_CHECKING:
     from archive.api import Archive
     from archive.store.records import Study
-    from archive.store.snapshots import Snapshot
+    from archive.store.snapshots import ProposalView, Snapshot
 
 PAUSE = 0.2
 """Polling interval in seconds: far below the time of a training, and at most five reads a second."""
@@ -32,7 +32,8 @@ IDLE_SHARE = 8
 """Intervals shorter than `PAUSE` grow to an eighth of the idle time: a change is then noticed at most that late."""
 
 FAILURES = 20
-"""Failed proposals at which a search gives up, if they also outnumber the evaluations."""
+"""Failed proposals at which a search gives up, if they also outnumber the evaluations. Those from before it began do
+not count: a user who has removed the cause begins the same search again."""
 
 
 def run(
@@ -76,12 +77,14 @@ def run(
     # The previous counts, and the seconds since they changed.
     before: Mapping[State, int] = {}
     idle = 0.0
+    limit: FailureLimit | None = None
     while True:
         snapshot = read()
+        limit = limit or FailureLimit(snapshot)
         # The budget is read again: another search may have changed it.
         study, counts = snapshot.study, snapshot.counts
         before, idle = counts, idle if counts == before else 0.0
-        evaluated = counts[State.COMPLETE] + counts[State.PRUNED]
+        evaluated = _evaluated(snapshot)
         waiting = counts[State.WAITING] + counts[State.RUNNING]
         if evaluated > measured and worth_keeping(study.space):
             own = [proposal.architecture_key for proposal in snapshot.proposals if proposal.state.evaluated]
@@ -91,7 +94,7 @@ def run(
         known = evaluated, counts[State.FAILED]
         if not waiting and (evaluated >= study.budget or exhausted == known):
             return
-        check_failures(snapshot)
+        limit.check(snapshot)
         count = min(batch - waiting, study.budget - evaluated - waiting)
         proposed = None
         if count > 0 and exhausted != known:
@@ -109,17 +112,38 @@ def history_of(archive: Archive, study: Study) -> History:
     return provenance.history_of(archive, study)[0]
 
 
-def check_failures(snapshot: Snapshot) -> None:
-    """Raise where proposals keep failing.
+class FailureLimit:
+    """The limit of failed proposals of one search.
 
-    Raises:
-        SearchError: At least `FAILURES` proposals failed, more than were evaluated; the message gives the last reason.
+    Args:
+        begin: The study as the search began.
     """
+
+    def __init__(self, begin: Snapshot) -> None:
+        """Keep the failures and the number of evaluations from before."""
+        self._failed = {one.id for one in _failed(begin)}
+        self._evaluated = _evaluated(begin)
+
+    def check(self, snapshot: Snapshot) -> None:
+        """Raise where proposals keep failing.
+
+        Raises:
+            SearchError: Since the search began, at least `FAILURES` proposals failed, more than were evaluated; the
+                message gives the last reason.
+        """
+        failed = [one for one in _failed(snapshot) if one.id not in self._failed]
+        evaluated = _evaluated(snapshot) - self._evaluated
+        if len(failed) >= FAILURES and len(failed) > evaluated:
+            raise SearchError(
+                f"{len(failed)} proposals of the study {snapshot.study.name!r} failed and only {evaluated} were "
+                f"evaluated since the search began; the last reason: {failed[-1].reason}"
+            )
+
+
+def _failed(snapshot: Snapshot) -> list[ProposalView]:
     # Cancelled proposals are no sign of a fault.
-    failed = [one for one in snapshot.proposals if one.state is State.FAILED and not one.cancelled]
-    evaluated = snapshot.counts[State.COMPLETE] + snapshot.counts[State.PRUNED]
-    if len(failed) >= FAILURES and len(failed) > evaluated:
-        raise SearchError(
-            f"{len(failed)} proposals of the study {snapshot.study.name!r} failed and only {evaluated} were evaluated; "
-            f"the last reason: {failed[-1].reason}"
-        )
+    return [one for one in snapshot.proposals if one.state is State.FAILED and not one.cancelled]
+
+
+def _evaluated(snapshot: Snapshot) -> int:
+    return snapshot.counts[State.COMPLETE] + snapshot.counts[State.PRUNED]

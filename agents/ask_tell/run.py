@@ -33,8 +33,9 @@ def run(study: AskTellStudy, objective: Evaluate, budget: int | None, agent: str
     _set_budget(study, budget)
     look = study.archive.studies.follow(study.name)
     snapshot = look()
+    limit = loop.FailureLimit(snapshot)
     while not _is_done(snapshot):
-        loop.check_failures(snapshot)
+        limit.check(snapshot)
         asked = study.ask(agent, lease_seconds=LEASE_SECONDS)
         if asked:
             _evaluate(study, objective, asked[0])

@@ -107,8 +107,13 @@ def test_a_study_whose_proposals_all_fail_ends_with_the_reason(archive):
         while (claim := archive.proposals.claim("worker", study=study.name)) is not None:
             archive.proposals.fail(claim.id, claim.token, "no memory left")
 
-    with pytest.raises(SearchError, match=r"20 proposals .* no memory left"):
-        list(run(archive, study, agents.get("random", SPACE), version="0", batch=5, wait=fail))
+    for _ in range(2):
+        with pytest.raises(SearchError, match=r"20 proposals .* failed and only 0 .* no memory left"):
+            list(run(archive, study, agents.get("random", SPACE), version="0", batch=5, wait=fail))
+    assert archive.studies.counts(study.name)[State.FAILED] == 40
+    # Failures of earlier searches do not end a later one, whose trainers work.
+    archive.studies.set_budget(study.name, 2)
+    assert search(archive, archive.studies.get(study.name))[-1].counts[State.COMPLETE] == 2
 
 
 def test_warm_start_takes_observations_and_leaves_the_budget(archive):

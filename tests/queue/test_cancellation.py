@@ -192,15 +192,16 @@ def test_the_budget_is_free_again_and_the_network_is_not_proposed_again(archive)
 
 def test_cancelled_proposals_are_no_fault_of_a_study(archive):
     proposals = propose(archive, cells(loop.FAILURES + 1))
+    limit = loop.FailureLimit(archive.studies.snapshot("study"))
     cancellation.cancel(archive.connection, [one.id for one in proposals[1:]])
-    loop.check_failures(archive.studies.snapshot("study"))
+    limit.check(archive.studies.snapshot("study"))
     archive.proposals.cancel(proposals[0].id)
     cancellation.retry(archive.connection, [one.id for one in proposals])
     for _ in proposals:
         held = claim(archive)
         archive.proposals.fail(held.id, held.token, "crash")
     with pytest.raises(SearchError, match="crash"):
-        loop.check_failures(archive.studies.snapshot("study"))
+        limit.check(archive.studies.snapshot("study"))
 
 
 def test_a_cancelled_promotion_keeps_the_result_of_its_rung_and_can_go_on(archive):

@@ -246,3 +246,5 @@ def test_run_evaluates_fails_and_goes_on(archive):
 def test_run_gives_up_where_everything_fails(archive, study):
     with pytest.raises(SearchError, match=r"20 proposals of the study 'mine' failed .*ZeroDivisionError"):
         study.run(lambda _: 1 / 0, 50, "random")
+    # The same call continues once the objective is repaired.
+    assert study.run(lambda _: 0.5, 3, "random").value == 0.5
