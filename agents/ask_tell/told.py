@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from archive.agents.ask_tell.types import Told, real, values_of
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.known_costs import KnownCosts
+from archive.known_costs import KnownCosts, computed
 
 if TYPE_CHECKING:
     from archive.store.records import Study
@@ -27,7 +27,8 @@ def checked(
         costs: Known costs.
 
     Raises:
-        UsageError: An objective or a constrained metric has no value, a value is not a number, or a name is neither.
+        UsageError: An objective or a constrained metric has no value, a value is not a number, or a name is neither; or
+            a known cost is not one number for each network.
     """
     objectives = [each.name for each in record.objectives]
     constrained = [each.name for each in record.constraints if each.name not in objectives]
@@ -38,7 +39,7 @@ def checked(
     values = values_of(told, record.objectives, further)
     for name in constrained:
         if name not in further and name in costs:
-            further[name] = float(costs[name]([network()])[0])
+            further[name] = float(computed(costs, name, [network()])[0])
         if name not in further:
             raise UsageError(f"a result needs a value of each constrained metric; there is none of {name}")
     return values, further | dict(zip(objectives, values, strict=True))

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.constraints import Constraint
-from archive.known_costs import KnownCosts
+from archive.known_costs import KnownCosts, computed
 from archive.store.records import sign
 
 if TYPE_CHECKING:
@@ -89,5 +89,5 @@ class StudyConstraints:
                 told = [seen.measured[place] if seen.measured else np.nan for seen in observations]
                 pairs.append((each, np.array(told, np.float64)))
             else:
-                pairs.append((each, np.asarray(self.known[each.name](networks), np.float64)))
+                pairs.append((each, computed(self.known, each.name, networks)))
         return pairs

@@ -20,7 +20,7 @@ import numpy as np
 
 from archive.agents.outliers import LARGEST
 from archive.architecture.graph import Architecture
-from archive.known_costs import KnownCosts
+from archive.known_costs import KnownCosts, computed
 from archive.store.records import Objective, sign
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Goals:
         scores = np.full((len(architectures), len(self.objectives)), np.nan)
         for at, each in enumerate(self.objectives):
             if at not in self.learnt:
-                scores[:, at] = sign(each.direction) * np.asarray(self.known[each.name](architectures), np.float64)
+                scores[:, at] = sign(each.direction) * computed(self.known, each.name, architectures)
         return scores
 
     def scores(self, observations: Sequence[Observation]) -> Array:

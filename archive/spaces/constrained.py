@@ -26,7 +26,7 @@ from archive.architecture.graph import Architecture
 from archive.architecture.texts import to_text
 from archive.constraints import Constraint
 from archive.errors import InfeasibleError, InvalidArchitectureError
-from archive.known_costs import KnownCost
+from archive.known_costs import KnownCost, computed
 from archive.spaces.base import Mutation, Space
 from archive.spaces.decisions import Decisions
 
@@ -83,7 +83,7 @@ class ConstrainedSpace(Space):
         """Return d of networks of the whole space: (m,) float64."""
         total = np.zeros(len(architectures))
         for each in self.constraints:
-            costs = np.asarray(self._costs[each.name](architectures), np.float64)
+            costs = computed(self._costs, each.name, architectures)
             total += [each.violation(cost) for cost in costs.tolist()]
         return total
 
@@ -95,7 +95,7 @@ class ConstrainedSpace(Space):
         """
         self.whole.validate(architecture)
         for each in self.constraints:
-            cost = float(self._costs[each.name]([architecture])[0])
+            cost = float(computed(self._costs, each.name, [architecture])[0])
             if each.violation(cost):
                 raise InvalidArchitectureError(f"the network does not meet {each}: its {each.name} is {cost:.6g}")
 
@@ -244,7 +244,7 @@ class ConstrainedSpace(Space):
             return InfeasibleError(f"{found}: their costs are unknown")
         nearest = listed[int(np.argmin(violations))]
         names = dict.fromkeys(each.name for each in self.constraints)
-        costs = ", ".join(f"{name} {float(self._costs[name]([nearest])[0]):.6g}" for name in names)
+        costs = ", ".join(f"{name} {float(computed(self._costs, name, [nearest])[0]):.6g}" for name in names)
         return InfeasibleError(f"{found}: the nearest, {_text(nearest)}, has {costs}", nearest.key)
 
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from archive import agents
+from archive import agents, spaces
+from archive.agents.base import Observation
+from archive.agents.constraints.slacks import StudyConstraints
+from archive.agents.objectives.goals import Goals
 from archive.agents.replay import recheck
+from archive.constraints import parse
 from archive.errors import InfeasibleError, InvalidArchitectureError, StudyConflictError, UsageError
+from archive.spaces.constrained import ConstrainedSpace
+from archive.store.records import Objective
+from tests.support.stores import cells
 
 COSTS = {"layers": lambda networks: [float(len(each.layers)) for each in networks]}
 LIMITS = ["layers<=6", "latency_ms<5"]
@@ -58,3 +66,28 @@ def test_a_whole_search_meets_constraints_and_can_be_replayed(archive):
     assert len(results) == 7 and all(each.metrics["layers"] <= 6 for each in results)
     assert best.value == max(each.value for each in results if each.metrics["latency_ms"] < 5)
     assert recheck(archive, "mine", COSTS).differing == ()
+
+
+def test_a_known_cost_is_never_asked_about_no_network(archive):
+    # Functions of arrays fail without a row.
+    costs = {"layers": lambda networks: np.stack([[len(each.layers), 1.0] for each in networks]) @ [1.0, 0.0]}
+    study = agents.study(archive, "mine", "nasbench201", constraints=["layers<=6"], costs=costs)
+    study.run(lambda network: len(network.edges), budget=2, agent="evolution")
+    assert all(each.metrics["layers"] <= 6 for each in study.evaluations())
+
+
+@pytest.mark.parametrize(
+    "cost", [lambda some: [float(len(some[0].layers))], lambda _: 7.0, lambda some: ["few"] * len(some), lambda _: None]
+)
+def test_a_known_cost_is_one_number_for_each_network(cost):
+    message = "known cost layers is a function of several networks, and must return one number for each: for 3 it ret"
+    networks = cells(3)
+    goals = Goals((Objective("accuracy"), Objective("layers", "minimise")), {"layers": cost})
+    with pytest.raises(UsageError, match=message):
+        goals.known_scores(networks)
+    constraint = parse("layers<=6")
+    with pytest.raises(UsageError, match=message):
+        ConstrainedSpace(spaces.get("nasbench201"), [constraint], {"layers": cost}).violations(networks)
+    seen = [Observation(each, 0.5, each.key) for each in networks]
+    with pytest.raises(UsageError, match=message):
+        StudyConstraints((constraint,), {"layers": cost}).violations(seen)
