@@ -258,6 +258,9 @@ class AskTellStudy:
 
         Args:
             reference: Reference point of the hypervolume, a value for each objective; None for the worst ones.
+
+        Raises:
+            UsageError: The reference point is not one finite number for each objective.
         """
         return hypervolume.pareto_set(self.archive.studies.snapshot(self.name), reference)
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.errors import UsageError
 from archive.store.ranking.pareto_front import front_of, nondominated, scored, values_of
 from archive.store.ranking.replicates import averaged, key_of
 from archive.store.records import Objective, State, sign
@@ -68,9 +69,13 @@ def pareto_set(snapshot: Snapshot, reference: Sequence[float] | None = None) -> 
     Args:
         snapshot: The study with its proposals.
         reference: Reference point in the objectives' units; None for the worst values among the results.
+
+    Raises:
+        UsageError: The reference point is not one finite number for each objective.
     """
     study, objectives = snapshot.study, snapshot.study.objectives
     signs = np.array([sign(each.direction) for each in objectives])
+    point = None if reference is None else _point(reference, objectives)
     complete = [view for view in snapshot.proposals if view.state is State.COMPLETE]
     means = list(averaged(complete))
     latest, counts = dict(means), Counter(key for key, _ in means)
@@ -78,7 +83,7 @@ def pareto_set(snapshot: Snapshot, reference: Sequence[float] | None = None) -> 
     views, scores = scored(study, latest.values())
     if not views:
         return None
-    worst = scores.min(axis=0) if reference is None else signs * np.array(reference, np.float64)
+    worst = scores.min(axis=0) if point is None else signs * point
     stages = [(key, _scores(study, view, signs)) for key, view in means]
     reached = [
         (view.number, volume)
@@ -96,6 +101,18 @@ def pareto_set(snapshot: Snapshot, reference: Sequence[float] | None = None) -> 
         met - len(views),
         tuple(counts[key_of(views[at])] for at in chosen),
     )
+
+
+def _point(reference: Sequence[float], objectives: Sequence[Objective]) -> Array:
+    """Return a reference point as an array: (M,) float64."""
+    try:
+        point: Array = np.array(reference, np.float64)
+    except (TypeError, ValueError):
+        point = np.empty(0)
+    if point.shape != (len(objectives),) or not np.isfinite(point).all():
+        names = ", ".join(each.name for each in objectives)
+        raise UsageError(f"the reference point needs a finite number for each of {names}, got {reference!r:.80}")
+    return point
 
 
 def _scores(study: Study, view: ProposalView, signs: Array) -> Array | None:

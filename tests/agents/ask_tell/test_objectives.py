@@ -104,3 +104,12 @@ def test_the_only_objective_has_its_direction(archive):
         with pytest.raises(UsageError, match=message):
             agents.study(archive, "new", "nasbench201", objective=text, direction="maximise")
     assert "new" not in archive.studies.names()
+
+
+def test_a_reference_point_has_a_number_for_each_objective(study):
+    for reference in ([0.0], (0.0, 9.0), [0.0, math.nan, 1.0], ["low", 9.0, 0.0], [[0.0, 9.0, 0.0]], 0.0):
+        with pytest.raises(UsageError, match="a finite number for each of accuracy, latency_ms, wins, got"):
+            study.pareto_set(reference)
+    assert study.pareto_set((0.0, 9.0, 0.0)) is None
+    study.tell(study.ask("random")[0], (0.5, 3.0, 1.0))
+    assert study.pareto_set((0.0, 9.0, 0.0)).hypervolume == pytest.approx(0.5 * 6.0 * 1.0)
