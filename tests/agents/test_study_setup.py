@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from archive import agents, spaces
@@ -55,3 +56,26 @@ def test_a_study_of_any_name_goes_on(archive):
 def test_one_source_is_named_as_it_is(archive, evaluated):
     agents.study(archive, "next", "mlp", task="evaluated", warm_start="evaluated")
     assert archive.studies.sources("next") == ["evaluated"]
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, 2**63])
+def test_a_seed_that_no_generator_takes_is_refused_before_anything_is_stored(archive, seed):
+    with pytest.raises(UsageError, match=r"seed must be an integer from 0 to 2\^63 - 1, got"):
+        agents.study(archive, "new", "nasbench201", seed=seed)
+    assert archive.studies.names() == []
+
+
+def test_a_seed_may_be_of_numpy(archive):
+    study = agents.study(archive, "new", "nasbench201", seed=np.int64(2**62))
+    assert study.record.seed == 2**62 and len(study.ask("random")) == 1
+
+
+@pytest.mark.parametrize("budget", [1e3, 2.5])
+def test_a_budget_is_an_integer(archive, evaluated, budget):
+    before = evaluated.record.budget
+    for name in ("new", "evaluated"):
+        with pytest.raises(UsageError, match=f"budget must be an integer >= 0, got {budget}"):
+            agents.study(archive, name, "mlp", budget=budget)
+    with pytest.raises(UsageError, match=f"budget must be an integer >= 0, got {budget + 100}"):
+        evaluated.run(lambda _: 0.5, budget=budget + 100, agent="random")
+    assert archive.studies.names() == ["evaluated"] and evaluated.record.budget == before

@@ -95,7 +95,7 @@ def test_proposals_are_counted_by_state(archive):
         archive.studies.counts("absent")
 
 
-@pytest.mark.parametrize("wrong", [{"name": ""}, {"name": "a#1"}, {"direction": "up"}, {"budget": -1}])
+@pytest.mark.parametrize("wrong", [{"name": ""}, {"name": "a#1"}, {"direction": "up"}, {"budget": -1}, {"seed": -1}])
 def test_invalid_studies(archive, wrong):
     with pytest.raises(UsageError):
         archive.studies.create(study(**wrong))
@@ -103,7 +103,7 @@ def test_invalid_studies(archive, wrong):
 
 def test_a_budget_is_not_set_to_a_negative_number(archive):
     archive.studies.create(study("one"))
-    with pytest.raises(UsageError, match="budget must be >= 0, got -1"):
+    with pytest.raises(UsageError, match="budget must be an integer >= 0, got -1"):
         archive.studies.set_budget("one", -1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from archive.constraints import OPERATORS
@@ -49,7 +50,7 @@ def check(study: Study) -> None:
     """Check that a study can be stored.
 
     Raises:
-        UsageError: The name is empty or contains a `#`, or direction or budget is invalid.
+        UsageError: The name is empty or contains a `#`, or direction, budget or seed is invalid.
     """
     if not study.name or "#" in study.name:
         raise UsageError(f"a study needs a name without '#', got {study.name!r}")
@@ -58,6 +59,7 @@ def check(study: Study) -> None:
     check_objectives(study.objectives)
     check_constraints(study.constraints)
     check_budget(study.budget)
+    check_seed(study.seed)
 
 
 def check_new_name(name: str) -> None:
@@ -118,10 +120,28 @@ def check_budget(budget: int) -> None:
     """Check that a number of proposals can be the budget of a study.
 
     Raises:
-        UsageError: It is negative.
+        UsageError: It is negative, or no integer.
     """
-    if budget < 0:
-        raise UsageError(f"budget must be >= 0, got {budget}")
+    if not _is_integer(budget) or budget < 0:
+        raise UsageError(f"budget must be an integer >= 0, got {budget!r:.80}")
+
+
+def check_seed(seed: int) -> None:
+    """Check that a number can be the seed of a study: random generators take no negative one.
+
+    Raises:
+        UsageError: It is negative, too large for the store, or no integer.
+    """
+    if not _is_integer(seed) or not 0 <= seed < 2**63:
+        raise UsageError(f"seed must be an integer from 0 to 2^63 - 1, got {seed!r:.80}")
+
+
+def _is_integer(number: Any) -> bool:
+    try:
+        index(number)
+    except TypeError:
+        return False
+    return True
 
 
 def create(tx: ManagedTransaction, study: Study) -> None:
