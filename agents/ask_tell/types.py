@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 Told = float | Sequence[float] | Mapping[str, float]
-"""A value, or the values of several objectives, in their order or by name."""
+"""A value, or the values of several objectives, in their order or by name; arrays and tensors stand for their lists."""
 
 UNBOUNDED = 1_000_000
 """Budget of a study without a limit: the caller decides when it ends."""
@@ -134,7 +134,8 @@ def values_of(told: Told, objectives: Sequence[Objective], metrics: Mapping[str,
         UsageError: An objective has no value, a value is not a number, or a name is no objective.
     """
     names = [each.name for each in objectives]
-    given: Any = told
+    # Of an array of NumPy or a tensor, the list or the number.
+    given: Any = told.tolist() if hasattr(told, "tolist") else told
     if isinstance(given, Mapping):
         unknown = [name for name in given if name not in names]
         by_name: Mapping[str, Any] = {**metrics, **given}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from archive import agents
@@ -39,6 +40,20 @@ def test_values_are_told_in_order_by_name_or_beside_the_first(archive, study):
     assert [each.direction for each in study.record.objectives] == ["maximise", "minimise", "maximise"]
     with pytest.raises(StudyConflictError, match="exists with the objectives"):
         agents.study(archive, "mine", objective=NAMES[:2])
+
+
+def test_arrays_stand_for_their_values(archive, study):
+    a, b = study.ask("random", 2)
+    assert study.tell(a, np.array([0.5, 3.0, 1.0]))
+    assert study.tell(b, {"accuracy": np.float32(0.25), "latency_ms": np.array(9), "wins": 2})
+    assert study.pareto_set().values == ((0.5, 3.0, 1.0), (0.25, 9.0, 2.0))
+    with pytest.raises(UsageError, match="those of accuracy, latency_ms, wins, in this order, got 2"):
+        study.tell(b, np.zeros(2))
+    one = agents.study(archive, "one", "nasbench201")
+    assert [
+        one.tell(asked, told) for asked, told in zip(one.ask("random", 2), ([0.5], np.array([0.25])), strict=True)
+    ] == [True, True]
+    assert [each.value for each in one.evaluations()] == [0.5, 0.25]
 
 
 def test_values_that_are_missing_or_no_number(archive, study):
