@@ -15,6 +15,8 @@ from archive import cache
 from archive.cli import entry, reference
 from archive.cli.main import COMMANDS, main
 
+pytestmark = pytest.mark.lasts(0.4)
+
 
 def run(*arguments, home=None, **variables):
     environment = {**os.environ, **variables}
@@ -199,8 +201,6 @@ except BaseException:
 # Says when the first module of the command loads.
 BEGUN = """
 import sys
-
-pytestmark = pytest.mark.lasts(0.4)
 class Finder:
     def find_spec(name, *others):
         if name == "archive.cli.main":

@@ -15,6 +15,8 @@ import pytest
 
 from tests.support import ROOT
 
+pytestmark = pytest.mark.lasts(2)
+
 DOCUMENT = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 PACKAGE = ROOT / "docs" / "examples" / "archive-example"
 
@@ -87,8 +89,6 @@ AGENTS = ["best-mutant", "tpe", "tw"]
 USER = f"""
 import contextlib, io, json, runpy, sys
 from archive.cli.main import main
-
-pytestmark = pytest.mark.lasts(2)
 
 def printed(work, *arguments):
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
