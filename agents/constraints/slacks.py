@@ -45,7 +45,7 @@ class StudyConstraints:
 
     @property
     def measured(self) -> tuple[int, ...]:
-        """Positions of the constraints whose quantities only results tell."""
+        """Positions of the constraints on quantities that are known from results only."""
         return tuple(at for at, each in enumerate(self.constraints) if each.name not in self.known)
 
     def told(self, evaluation: Evaluation, objective: str, score: float) -> tuple[float, ...]:

@@ -110,7 +110,7 @@ def adjusting(fleet: TrainerFleet) -> Iterator[bool]:
 
 
 def begin_stop(fleet: TrainerFleet) -> None:
-    """Let the fleet's command or search start no more trainers; waits while it starts some."""
+    """Keep the fleet's command or search from starting further trainers; waits while it starts some."""
     # A full disk must not keep trainers from being stopped.
     with _locked(fleet), contextlib.suppress(OSError):
         (fleet.folder / STOPPING).touch()

@@ -42,7 +42,7 @@ class SearchTrainers:
         device: Device of the trainings; None lets the trainers choose.
         limits: Limits of a trial, by the parameters of `archive.cli.trainer.trial_limits`.
         observe: Observers of the trials, as `--observe` takes them.
-        proxies: Number of random networks whose proxies they measure, as `--proxies` takes it.
+        proxies: Number of random networks of which they measure the proxies, as `--proxies` takes it.
 
     Attributes:
         proxies: The same.
