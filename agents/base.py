@@ -207,9 +207,9 @@ class Agent(Recorded, ABC):
 
 
 def check_count(n: int) -> None:
-    """Raise an error for a number of suggestions below 1."""
-    if n < 1:
-        raise UsageError(f"an agent suggests at least one architecture, got n = {n}")
+    """Raise an error for a number of suggestions that is below 1 or not whole."""
+    if not hasattr(n, "__index__") or n < 1:
+        raise UsageError(f"an agent suggests a whole number of architectures, at least one, got n = {n!r}")
 
 
 def first_of_pool(space: Space, history: History, n_initial: int, n: int, rng: np.random.Generator) -> list[Suggestion]:

@@ -47,7 +47,7 @@ def metrics(ctx: click.Context, port: int, address: str, wait_seconds: float | N
         assert archive is not None
         with archive:
             server = MetricsServer(ArchiveReader(archive.connection), address, port)
-            print_line(f"http://{address}:{server.port}/metrics")
+            print_line(server.url)
             sys.stdout.flush()
             server.run()
 

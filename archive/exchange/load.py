@@ -65,15 +65,16 @@ def load(
     return reader.contents, dict(changed)
 
 
-def verify(path: Path, *, most_bytes: int = MOST_BYTES) -> Contents:
+def verify(path: Path, *, rename: Mapping[str, str] | None = None, most_bytes: int = MOST_BYTES) -> Contents:
     """Check a dump as the first pass of `load` does, without an archive, and return its content.
 
     Raises:
-        UsageError: The file cannot be loaded.
+        UsageError: The file cannot be loaded, under these names of studies.
     """
-    reader = _Checked(path, {}, most_bytes)
+    reader = _Checked(path, _names(rename), most_bytes)
     for _ in reader:
         pass
+    reader.check_renamed()
     return reader.contents
 
 
@@ -120,6 +121,8 @@ class _Checked:
             )
         if kind == "morph" and record["parent"] == record["child"]:
             raise UsageError(f"morph has {record['parent']} as parent and child")
+        if kind == "study" and record["name"] in self.seen["study"]:
+            raise UsageError(f"two studies of the file would have the name {record['name']!r}")
         if kind == "proposal" and record["result"] is not None:
             self._check_result(record)
         self.seen[kind][identity(kind, record)] = self._reference(kind, record)

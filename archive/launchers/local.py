@@ -48,7 +48,7 @@ class LocalLauncher(Launcher):
     poll_seconds: ClassVar[float] = 0.0
     grace_seconds: ClassVar[float] = 8.0
 
-    threads: int | None = launch_option("CPU threads of each trainer.", "count", shown="cores / trainers")
+    threads: int | None = launch_option("CPU threads of each trainer.", "positive", shown="cores / trainers")
 
     def elsewhere(self) -> bool:
         """No: all run here."""

@@ -13,17 +13,19 @@ from archive import quantities
 from archive.errors import UnknownNameError, UsageError
 from archive.launchers.base import Launcher
 
-OptionKind = Literal["text", "count", "number", "truth", "duration", "size", "texts"]
-"""Kind of a value: `str`, `int` >= 0, `float` >= 0, `bool`, seconds, bytes, or a tuple of texts (repeated options)."""
+OptionKind = Literal["text", "count", "positive", "number", "truth", "duration", "size", "texts"]
+"""Kind of a value: `str`, `int` >= 0, `int` >= 1, `float` >= 0, `bool`, seconds, bytes, or a tuple of texts (an option
+that may be repeated)."""
 
 _NEXT = re.compile(r",(?=\w+=)")
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _NUMBERS: Mapping[str, Callable[[str], float | None]] = {
-    "count": int, "number": float, "duration": quantities.seconds, "size": quantities.size_bytes,
+    "count": int, "positive": int, "number": float, "duration": quantities.seconds, "size": quantities.size_bytes,
 }  # fmt: skip
 _ARTICLES = {
-    "count": "a whole number >= 0", "number": "a number >= 0", "truth": "true or false",
-    "duration": "a duration such as 90s, 15min, 8h or 2d", "size": "a size such as 500MB or 16GB",
+    "count": "a whole number >= 0", "positive": "a whole number >= 1", "number": "a number >= 0",
+    "truth": "true or false", "duration": "a duration such as 90s, 15min, 8h or 2d",
+    "size": "a size such as 500MB or 16GB",
 }  # fmt: skip
 
 
@@ -139,7 +141,7 @@ def _value(kind: OptionKind, value: Any) -> Any:
     if kind == "truth":
         return _truth(text)
     number = _NUMBERS[kind](text)
-    if number is None or not 0 <= number < math.inf:
+    if number is None or not (1 if kind == "positive" else 0) <= number < math.inf:
         raise ValueError
     return number
 

@@ -61,7 +61,7 @@ class SlurmRequest:
     qos: str | None = launch_option("Quality of service.", shown="the user's")
     constraint: str | None = launch_option("Features that the nodes must have, such as a100|h100.")
     gpus: str | None = launch_option("GPUs of each trainer: a number, or a type and a number such as a100:1.")
-    cpus: int | None = launch_option("Processor cores of each trainer.", "count")
+    cpus: int | None = launch_option("Processor cores of each trainer.", "positive")
     memory: int | None = launch_option("Memory of each trainer.", "size", shown="the partition's")
     time: float | None = launch_option("Time limit of each job.", "duration", shown="the partition's")
     warning: float = launch_option(

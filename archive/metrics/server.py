@@ -12,6 +12,7 @@ served.
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from socketserver import ThreadingMixIn
@@ -42,18 +43,21 @@ class MetricsServer:
 
     Attributes:
         port: The port.
+        url: Address of the metrics.
 
     Raises:
         SettingsError: The port or the address cannot be used.
     """
 
     def __init__(self, reader: ArchiveReader, address: str = "127.0.0.1", port: int = PORT) -> None:
+        server, shown = (_ThreadingServer6, f"[{address}]") if ":" in address else (_ThreadingServer, address)
         try:
-            self._server = make_server(address, port, application(reader), _ThreadingServer, _QuietHandler)
+            self._server = make_server(address, port, application(reader), server, _QuietHandler)
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
-            raise SettingsError(f"metrics cannot be served at {address}:{port}: {why}; try another port") from None
+            raise SettingsError(f"metrics cannot be served at {shown}:{port}: {why}; try another port") from None
         self.port = int(self._server.server_port)
+        self.url = f"http://{shown}:{self.port}/metrics"
 
     def run(self) -> None:
         """Serve until `stop`."""
@@ -110,6 +114,10 @@ class _ThreadingServer(ThreadingMixIn, WSGIServer):
     """A server that answers `/healthz` while another request waits for the database."""
 
     daemon_threads = True
+
+
+class _ThreadingServer6(_ThreadingServer):
+    address_family = socket.AF_INET6
 
 
 class _QuietHandler(WSGIRequestHandler):

@@ -11,12 +11,13 @@ Repeated notices change nothing more.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from archive.errors import ArchiveError, LeaseLostError, UnknownNameError
+from archive.errors import ArchiveError, LeaseLostError, UnknownNameError, UsageError
 from archive.queue import leases, promotions, workers
 from archive.queue.causes import Cause, MemoryNeed
 from archive.queue.completion import ProposalResult, complete, complete_held
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
 LEASE_SECONDS = 15.0
+_CENTURY = 100 * 365 * 86400.0
 
 
 # Locks, tests and changes in one step; `reaches` and `extended` are of `archive.store.curves`.
@@ -287,5 +289,11 @@ def _study(notice: Completion | RungResult) -> str:
 
 
 def milliseconds(seconds: float) -> int:
-    """Return the whole milliseconds of a lease, at least one."""
-    return max(1, round(1000 * seconds))
+    """Return the whole milliseconds of a lease, from one to a century.
+
+    Raises:
+        UsageError: The length of the lease is no number.
+    """
+    if math.isnan(seconds):
+        raise UsageError(f"a lease lasts a number of seconds, got {seconds}")
+    return round(1000 * min(max(seconds, 0.001), _CENTURY))

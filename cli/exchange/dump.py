@@ -103,7 +103,7 @@ def _load(
 
     changed: Mapping[str, int] = {}
     if check:
-        contents = verify(file)
+        contents = verify(file, rename=names)
     else:
         with open_archive(ctx) as archive:
             contents, changed = read(archive.connection, file, rename=names)

@@ -26,7 +26,8 @@ else:
     BoundsType = ValueType = click.ParamType
 
 _METAVARS = {
-    "text": "TEXT", "texts": "TEXT", "count": "N", "number": "NUMBER", "duration": "TIME", "size": "SIZE",
+    "text": "TEXT", "texts": "TEXT", "count": "N", "positive": "N", "number": "NUMBER",
+    "duration": "TIME", "size": "SIZE",
 }  # fmt: skip
 
 

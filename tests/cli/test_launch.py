@@ -55,6 +55,7 @@ def test_mistakes_show_before_anything_starts(user, store_settings, tmp_path, mo
     assert said("slrm") == "error: unknown engine 'slrm': did you mean slurm?"
     assert "'3..1' is no number of trainers" in said("local", "--trainers", "3..1")
     assert "must be a duration such as 90s" in said("slurm", "--time", "soon")
+    assert "threads of the launcher local must be a whole number >= 1, got '0'" in said("local", "--threads", "0")
     assert said("local", "--study", "nope") == "error: unknown study 'nope': the archive has none yet"
     assert said("stop") == "error: name the fleets to stop (archive launch list), or give --all"
     assert user.types("launch", "stop", "--all").stderr == "there are no fleets\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 
 import pytest
@@ -11,7 +12,7 @@ from archive.database.user_query import run_query
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.exchange import export_queries
 from archive.exchange.dump import dump
-from archive.exchange.load import load
+from archive.exchange.load import load, verify
 from archive.store.evaluations import Evaluations
 from archive.store.records import Result, State
 from tests.conftest import wipe
@@ -232,6 +233,21 @@ def test_a_study_of_the_same_name_is_refused_and_can_be_renamed(archive, connect
     assert len(archive.studies.evaluations("one")) == 3
     with pytest.raises(UsageError, match="holds no study 'three'"):
         load(connection, file, rename={"one": "carl", "one-source": "dora", "three": "four"})
+
+
+def test_a_renamed_study_is_checked_without_being_loaded_and_stays_apart_from_the_others(connection, archive, file):
+    fill(archive, "one", 0)
+    archive.studies.warm_start("one", ["one-source"])
+    dumped(archive, file)
+    wipe(connection)
+    assert verify(file, rename={"one": "ann"}).counts["study"] == 2
+    for names, message in (({"three": "four"}, "holds no study 'three'"), ({"one": "-a"}, "a new study needs a name")):
+        with pytest.raises(UsageError, match=message):
+            verify(file, rename=names)
+    for read in (verify, partial(load, connection)):
+        with pytest.raises(UsageError, match="two studies of the file would have the name 'one-source'"):
+            read(file, rename={"one": "one-source"})
+    assert archive.studies.names() == []
 
 
 def test_diverged_copies_of_a_study_are_refused(archive, connection, tmp_path):

@@ -74,7 +74,15 @@ def test_a_preview_starts_nothing_and_has_no_password(name, settings, tmp_path):
 def test_options_have_defaults_and_survive_a_record(name, settings):
     kind = registry.get(name)
     assert all(option.help.endswith(".") for option in options_of(kind).values())
-    samples = {"text": "text", "count": "3", "number": "0.5", "truth": "yes", "duration": "90s", "size": "2GB"}
+    samples = {
+        "text": "text",
+        "count": "3",
+        "positive": "2",
+        "number": "0.5",
+        "truth": "yes",
+        "duration": "90s",
+        "size": "2GB",
+    }
     given = {
         key: ["one", "two"] if each.kind == "texts" else samples[each.kind] for key, each in options_of(kind).items()
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from contextlib import contextmanager
 from urllib.error import HTTPError
@@ -20,12 +21,12 @@ from tests.support.commands import propose, table
 
 
 @contextmanager
-def served(connection):
-    server = MetricsServer(ArchiveReader(connection, clock=iter(range(0, 10_000, 60)).__next__), port=0)
+def served(connection, address="127.0.0.1"):
+    server = MetricsServer(ArchiveReader(connection, clock=iter(range(0, 10_000, 60)).__next__), address, port=0)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        yield lambda path: get(f"http://127.0.0.1:{server.port}{path}")
+        yield lambda path: get(server.url.removesuffix("/metrics") + path)
     finally:
         server.stop()
         thread.join()
@@ -100,6 +101,15 @@ def test_many_readers_cost_one_query():
     reader = ArchiveReader(Counted(), clock=lambda: 7.0)
     assert [reader.read().problem for _ in range(3)].count(None) == 0
     assert Counted.queries == 1
+
+
+def test_an_address_of_ipv6_is_served(archive):
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with served(archive.connection, "::1") as read:
+        assert (read("/queue")[0], "archive_up 1" in read("/metrics")[1]) == (200, True)
 
 
 def test_a_port_that_cannot_be_used_is_one_clear_error():

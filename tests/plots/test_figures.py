@@ -142,6 +142,9 @@ def test_the_time_line_has_a_row_for_each_worker(archive):
     archive.studies.create(study("other"))
     with pytest.raises(UsageError, match="no worker has claimed a proposal in the last 2 hours"):
         plots.worker_timeline(archive, "other", hours=2)
+    for hours in (1e300, float("inf")):
+        (axes,) = plots.worker_timeline(archive, "study", hours=hours).axes
+        assert [text.get_text() for text in axes.get_yticklabels()] == ["one", "two"]
 
 
 def test_the_map_has_every_network_and_a_path(filled):

@@ -50,6 +50,14 @@ def test_a_claim_has_all_that_training_needs(archive, queue):
     assert count(archive.connection, f"(:Worker {{id: 'w'}})-[:CLAIMED]->(:Proposal {{id: '{claim.id}'}})") == 1
 
 
+@pytest.mark.every_server
+@pytest.mark.parametrize(("seconds", "stored"), [(0.0, 1), (-5.0, 1), (1e300, 1000 * 100 * 365 * 86400)])
+def test_a_lease_lasts_from_a_millisecond_to_a_century(archive, queue, seconds, stored):
+    claim = archive.proposals.claim("w", study="study", lease_seconds=seconds)
+    held = archive.proposals.get(claim.id)
+    assert held.lease_until - held.started == stored
+
+
 def test_one_worker_alone_keeps_the_order(archive, queue):
     archive.studies.create(study("other"))
     archive.proposals.create("other", queue[0].agent, [Suggestion(cells(1)[0], priority=1.0)])

@@ -115,7 +115,7 @@ def worker_timeline(
     for name in names:
         archive.studies.get(name)
     now = archive.connection.read(lambda tx: int(tx.run(_NOW).single(strict=True)["now"]))
-    values = {"since": None if seconds is None else now - round(1000 * seconds), "most": most + 1}
+    values = {"since": None if seconds is None else now - round(min(1000 * seconds, now)), "most": most + 1}
     parts = archive.connection.read(
         lambda tx: [
             row["rows"]

@@ -188,8 +188,11 @@ def test_bad_input_is_refused(archive, study):
     study.report(asked, 0, {"accuracy": 0.5})
     with pytest.raises(UsageError, match=r"those of the other steps \(accuracy\), got \['loss'\]"):
         study.report(asked, 1, {"loss": 0.5})
-    with pytest.raises(UsageError, match="at least one architecture, got n = 0"):
-        study.ask("random", 0)
+    for n in (0, 1.5, "2"):
+        with pytest.raises(UsageError, match=f"a whole number of architectures, at least one, got n = {n!r}"):
+            study.ask("random", n)
+    with pytest.raises(UsageError, match="a lease lasts a number of seconds, got nan"):
+        study.ask("random", lease_seconds=math.nan)
     with pytest.raises(UsageError, match="must search the study's space"):
         study.ask(agents.get("random", spaces.get("cnn")))
     with pytest.raises(InvalidArchitectureError, match="of space nasbench201, got cnn"):
