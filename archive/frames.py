@@ -37,6 +37,7 @@ _PROPOSAL = (
 )
 _CURVE = ("train_loss", "valid_loss", "seconds")
 """Columns of every training, whatever its task."""
+_WHOLE = ("number", "epochs", "seed")
 _TIMES = ("created", "started", "finished")
 
 
@@ -84,7 +85,7 @@ def evaluations(
         }
         for each in results
     ]
-    return _frame(rows, "evaluation", [*_EVALUATION, "architecture", "space", "layers", "edges"], ("number", "epochs"))
+    return _frame(rows, "evaluation", [*_EVALUATION, "architecture", "space", "layers", "edges"], _WHOLE)
 
 
 def curves(archive: Archive, names: str | Sequence[str] | None = None, *, task: str | None = None) -> pd.DataFrame:
@@ -185,8 +186,8 @@ def _frame(
         if name in frame:
             frame[name] = pandas.to_datetime(frame[name], unit="ms", utc=True)
     for name in whole:
-        # Without it, one missing number would turn all of them into floats.
-        frame[name] = frame[name].astype("Int64")
+        # In a column of numbers, one missing value turns all of them into floats, which lose digits above 2^53.
+        frame[name] = pandas.array([row[name] for row in rows], dtype="Int64")
     return frame.set_index(index)
 
 

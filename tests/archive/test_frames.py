@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from archive import frames
+from archive.database.user_query import run_query
 from archive.errors import SettingsError, UnknownNameError
 from archive.store.records import Objective, Result
 from tests.support.dumped import fill
@@ -30,6 +31,14 @@ def test_evaluations_are_rows(archive):
     assert everything["number"].isna().sum() == 1  # of others: no study, no number
     assert everything["number"].dtype == "Int64"
     assert frame.groupby("agent")["value"].max().to_dict() == {found[0].agent: 0.75}
+
+
+def test_a_seed_keeps_all_its_digits_beside_a_missing_one(archive, connection):
+    fill(archive)
+    seed = 2**60 + 1
+    run_query(connection, f"MATCH (e:Evaluation) SET e.seed = CASE e.id WHEN 'one#00001' THEN {seed} END", write=True)
+    seeds = frames.evaluations(archive)["seed"]
+    assert (seeds["one#00001"], seeds.isna().sum()) == (seed, 3)
 
 
 def test_studies_proposals_and_curves(archive):
