@@ -8,7 +8,8 @@
 | neither                       | nothing: the source is refused                      | none                           |
 
 A source of the study's task and protocol with another objective or direction is refused, too: its values would be
-observations of another quantity.
+observations of another quantity. So are two sources of one other task and protocol whose objectives differ, since one
+model is fitted to the values of both.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from archive.store.records import State
 if TYPE_CHECKING:
     from archive.agents.base import Agent
     from archive.api import Archive
-    from archive.store.records import Study
+    from archive.store.records import Objective, Study
 
 Sources = Sequence[str] | Literal["all"]
 
@@ -41,18 +42,21 @@ def chosen(archive: Archive, study: Study, sources: Sources, agent: Agent | None
     Raises:
         UnknownNameError: A source is no study of the archive.
         UsageError: A source is the study itself, its networks cannot be compared with the study's, it has another
-            objective for the same task and protocol, or the agent does not transfer from other tasks.
+            objective than the study or another source for the same task and protocol, or the agent does not transfer
+            from other tasks.
     """
     if sources == "all":
         others = [each for each in archive.studies.list() if each.study.name != study.name]
         evaluated = [each.study for each in others if any(each.counts.get(state) for state in State if state.evaluated)]
-        return [other.name for other in evaluated if not _ineligible(study, other, agent)]
-    for name in sources:
-        source = archive.studies.get(name)
-        if name == study.name:
-            raise UsageError(f"the study {name!r} cannot start warm from itself")
+        eligible = [other for other in evaluated if not _ineligible(study, other, agent)]
+        return [other.name for other in _of_one_quantity(study, eligible)]
+    found = [archive.studies.get(name) for name in sources]
+    for source in found:
+        if source.name == study.name:
+            raise UsageError(f"the study {source.name!r} cannot start warm from itself")
         if reason := _ineligible(study, source, agent):
-            raise UsageError(f"{study.name!r} cannot start warm from the study {name!r}: {reason}")
+            raise UsageError(f"{study.name!r} cannot start warm from the study {source.name!r}: {reason}")
+    _check_pairs(study, [archive.studies.get(name) for name in archive.studies.sources(study.name)], found)
     return list(sources)
 
 
@@ -73,6 +77,33 @@ def _ineligible(study: Study, source: Study, agent: Agent | None) -> str | None:
             "alone; `archive agents` shows those that learn from others"
         )
     return None
+
+
+def _of_one_quantity(study: Study, sources: Sequence[Study]) -> list[Study]:
+    """Return the sources without those that differ in their objective from another one of their task and protocol.
+
+    Those with the study's objective are kept, or else those with the objective of the first.
+    """
+    objectives: dict[tuple[str, str, str], Objective] = {}
+    for one in sorted(sources, key=lambda one: one.objectives[0] != study.objectives[0]):
+        objectives.setdefault(_task(one), one.objectives[0])
+    return [one for one in sources if one.objectives[0] == objectives[_task(one)]]
+
+
+def _check_pairs(study: Study, known: Sequence[Study], sources: Sequence[Study]) -> None:
+    """Check each new source against the known and the other new ones of its task and protocol."""
+    firsts = {_task(one): one for one in reversed(known)}
+    for one in sources:
+        first = firsts.setdefault(_task(one), one)
+        if one.objectives[0] != first.objectives[0]:
+            raise UsageError(
+                f"{study.name!r} cannot start warm from both {first.name!r} and {one.name!r}: their values are "
+                f"{first.objectives[0]} and {one.objectives[0]}, and both have the protocol {one.protocol}: choose one"
+            )
+
+
+def _task(study: Study) -> tuple[str, str, str]:
+    return study.task, study.protocol, study.space
 
 
 def _same(study: Study, source: Study) -> bool:

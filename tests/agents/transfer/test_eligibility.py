@@ -62,6 +62,30 @@ def searched(archive, space):
     return search
 
 
+def test_sources_of_one_task_have_one_objective(archive, study, searched):
+    searched(study("first", "u"), 3)
+    searched(study("second", "u", objective="loss", direction="minimise"), 3)
+    searched(study("third", "u"), 3)
+    searched(study("elsewhere", "v", objective="loss", direction="minimise"), 3)
+    message = (
+        r"'warm' cannot start warm from both 'first' and 'second': their values are value:maximise and loss:minimise, "
+        "and both have the protocol u/1: choose one"
+    )
+    with pytest.raises(UsageError, match=message):
+        open_study(archive, study("warm"), sources=["first", "second"])
+    warm = open_study(archive, study("warm"), sources=["first", "third", "elsewhere"])
+    with pytest.raises(UsageError, match="cannot start warm from both 'first' and 'second'"):
+        open_study(archive, study("warm"), sources=["second"])
+    assert archive.studies.sources("warm") == ["elsewhere", "first", "third"]
+    assert {each.study for each in history_of(archive, warm).sources} == {"elsewhere", "first", "third"}
+    for name, changes, left_out in (
+        ("all-values", {}, "second"),
+        ("all-losses", {"objective": "loss", "direction": "minimise"}, "first"),
+    ):
+        open_study(archive, study(name, "w", **changes), sources="all")
+        assert left_out not in archive.studies.sources(name)
+
+
 def test_other_tasks_are_sources_and_the_same_task_observations(archive, study, searched):
     searched(study("same"), 4, value=lambda cell: -score(cell) if score(cell) > 2.0 else math.nan)
     searched(study("other", "u", direction="minimise"), 6)
