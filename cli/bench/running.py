@@ -56,7 +56,9 @@ def table_problem(name: str) -> Problem:
     if not known.size:
         raise UsageError(f"the column {reading.column!r} of {name!r} has no values")
     space = task.search_space()
-    fractions = task.metric == "accuracy"
+    is_accuracy = task.metric == "accuracy"
+    # A table of one's own may have its accuracies in percent.
+    is_fraction = is_accuracy and bool((abs(known) <= 1.0).all())
     return Problem(
         label=task.label,
         task=task.name,
@@ -67,8 +69,8 @@ def table_problem(name: str) -> Problem:
         direction=task.direction,
         best=float(known.max() if task.direction == "maximise" else known.min()),
         size=int(known.size),
-        points=100.0 if fractions else 1.0,
-        unit="accuracy points" if fractions else f"in {reading.column}",
+        points=100.0 if is_fraction else 1.0,
+        unit="accuracy points" if is_accuracy else f"in {reading.column}",
         answer=partial(task.answer, protocol=reading.name),
         noise=task.noise,
         truth=partial(task.truth, protocol=reading.name),

@@ -240,6 +240,22 @@ def test_each_query_has_noise_of_its_own(archive, search, job, problem, monkeypa
     assert {one.value for one in archive.studies.evaluations(again.study.name)}.isdisjoint(trace.values)
 
 
+@pytest.mark.parametrize(
+    ("column", "values", "best", "regret", "unit"),
+    [
+        ("accuracy", (0.9, 0.95), 0.95, 5.0, "accuracy points"),
+        ("accuracy", (90.0, 95.0), 95.0, 5.0, "accuracy points"),
+        ("score", (0.25, 0.75), 0.75, 0.5, "in score"),
+    ],
+)
+def test_a_regret_is_in_the_unit_of_the_table(tmp_path, column, values, best, regret, unit):
+    path = tmp_path / "cells.csv"
+    cells = map(codec.to_nasbench201, spaces.get("nasbench201").members())
+    path.write_text("\n".join([f"arch_str,{column}", *(f"{next(cells)},{value}" for value in values)]))
+    problem = table_problem(f"table:{path}#{column}")
+    assert (problem.best, problem.regret(min(values)), problem.unit) == (best, pytest.approx(regret), unit)
+
+
 def test_the_luckiest_network_has_its_true_regret_and_test_accuracy(problem, job):
     truth = {"a": (0.25, 0.5), "b": (0.5, 0.25), "c": (0.125, 0.75)}
     noisy = replace(job, problem=replace(problem, best=0.5, noise=0.1, truth=truth.get), budget=5)
