@@ -12,6 +12,8 @@
 | `otmann`    | OTMANN                                                         | NASBOT, eq. (4)        | cnn and mlp |
 | `choices`   | choices: places that differ, ranks and counts of options       | exp(-sum_i beta_i d_i) | cells       |
 | `patterns`  | Weisfeiler-Lehman squared and choices                          | exp(-sum_i beta_i d_i) | cells       |
+| `decisions` | options and ranks, a distance for each decision                | `CommonScaleARD`       | places with |
+|             |                                                                |                        | options     |
 
 On cells the default is `subtrees`, `topology` and `structure`: local patterns, depth with width and size, and both. A
 mixture averages their disagreements, whereas a single model of all distances was overconfident.
@@ -22,7 +24,7 @@ Cells of slots have operations at the same places, and the three members describ
 with `ngrams`, searches of NAS-Bench-201 found the best cell after 27.5 and 29 evaluations instead of 24.5 and 23.
 
 Where operations are options of no known meaning at fixed places, as in `choices`, topology features are constant: the
-default is then `subtrees`, `choices` and `patterns`.
+default is then `subtrees`, `choices`, `patterns` and `decisions`. The last one tells decisions that matter from others.
 
 A product kernel requires similarity in all components (local); an additive kernel in any (long range): it generalises
 to cells of promising operations with another wiring.
@@ -47,6 +49,7 @@ from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError
 from archive.kernels.base import Distance
 from archive.kernels.covariance.base import BoundCovariance, Covariance, Exponential, Sum, exponential
+from archive.kernels.covariance.common_scale import CommonScaleARD
 from archive.kernels.distances.otmann import OTMANN
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
 from archive.kernels.features import choices
@@ -61,6 +64,8 @@ from archive.spaces.base import Space
 CELL_MEMBERS = ("features", "sums", "subtrees", "paths", "ngrams", "topology", "structure", "choices", "patterns")
 NETWORK_MEMBERS = ("subtrees", "ngrams", "topology", "structure", "otmann")
 """Names of the members, for cells and for networks whose layers have units."""
+DECISIONS = "decisions"
+"""Name of a further member, for options of no known meaning at fixed places."""
 
 WIDE, NARROW = 0.25, 0.12
 """Priors of length scales: log-normal, with standard deviations of about 1.5 and 0.7. Twenty networks carry little
@@ -97,7 +102,7 @@ class MemberModel:
 def defaults(space: Space) -> tuple[str, ...]:
     """Return the names of a portfolio's default members; see the module for the reasons."""
     if choices.describe(space.name):
-        return ("subtrees", "choices", "patterns")
+        return ("subtrees", "choices", "patterns", DECISIONS)
     if not space.is_cell:
         return ("subtrees", "ngrams", "otmann")
     of_slots = ("subtrees", "topology", "structure")
@@ -129,6 +134,8 @@ def member_model(member: str, space: Space, listing: Listing | None = None) -> M
     powers = [kind.power for kind in kinds for _ in kind.components]
     if member == "sums":
         covariance: Covariance = Sum([Exponential([at], power, f"_{at}") for at, power in enumerate(powers)])
+    elif member == DECISIONS:
+        covariance = CommonScaleARD(len(powers))
     else:
         covariance = kinds[0].default_covariance() if len(kinds) == 1 else PowerExponentialARD(powers)
         covariance = DimensionScaledPrior(covariance, len(powers))
@@ -138,12 +145,16 @@ def member_model(member: str, space: Space, listing: Listing | None = None) -> M
 
 def _distances(member: str, space: Space) -> list[Distance[Any]]:
     known = CELL_MEMBERS if space.is_cell else NETWORK_MEMBERS
+    if choices.describe(space.name):
+        known = (*known, DECISIONS)
     if member not in known:
         raise UnknownNameError(f"member for the space {space.name}", member, known)
     if member == "ngrams":
         return [TreeWasserstein((1, 2, 3), sizes=True, functional=True)]
     if member == "otmann":
         return [OTMANN()]
+    if member == DECISIONS:
+        return [choices.DecisionFeatures(choices.options_of(space))]
     if member == "choices":
         return [choices.ChoiceFeatures()]
     if member == "topology":

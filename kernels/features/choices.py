@@ -4,6 +4,7 @@
 |--------|--------------------------------------------------------------------------------------|--------|
 | o_i    | operation at place i: slot of the space, or vertex in canonical order                | places |
 | r_i    | rank of o_i among the space's options, 0, 1, …; spaces other than `choices` have none | places |
+| R_i    | number of options at place i                                                         | places |
 | c_o    | number of places with operation o                                                    | labels |
 
 With d the number of places that differ, exp(-beta d) is the exact covariance of independent decisions, a product over
@@ -21,11 +22,60 @@ from archive.architecture.graph import Architecture
 from archive.architecture.operations import vocabulary
 from archive.kernels.features.adjacency import has_slots, table
 from archive.kernels.features.embedding import EmbeddedDistance
+from archive.spaces.base import Space
 
 
 def describe(space: str) -> bool:
     """Return whether these features describe the networks of a space: options of no known meaning at fixed places."""
     return not vocabulary(space).described and has_slots(space)
+
+
+def options_of(space: Space) -> dict[str, int]:
+    """Return the number of ranked options of each place of a space's networks, 0 where options have no rank."""
+    decisions = space.decisions() if space.name == CHOICES.name else None
+    if decisions is None:
+        return dict.fromkeys(table(space.initial_pool()[0]).operations, 0)
+    return {str(at): len(one.choices) for at, one in enumerate(decisions.decisions, 1)}
+
+
+@final
+class DecisionFeatures(EmbeddedDistance):
+    """L1 distances of each decision by itself: whether the options differ, and by how much their ranks do.
+
+    d_i = [o_i != o'_i], and d'_i = |r_i - r'_i| / (R_i - 1) for each decision with R_i > 2 options; of two options both
+    would be the same. The former together are a metric of the members of a space; exp(-sum_i beta_i d_i) is positive
+    semi-definite. O(places). Choose it where some decisions matter more than others: each has a length scale.
+
+    Args:
+        options: Number of options of each place, by the names of `Space.slots`; 0 where options have no rank.
+    """
+
+    name: ClassVar[str] = "decisions"
+    norm: ClassVar[Literal["l1", "l2"]] = "l1"
+
+    def __init__(self, options: Mapping[str, int]) -> None:
+        """Keep the argument."""
+        self.options = dict(options)
+        self._ranked = {place: count - 1 for place, count in self.options.items() if count > 2}
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Return `decisions:` and the place of each decision, then `ranks:` and the places of more than two options."""
+        return (*(f"decisions:{place}" for place in self.options), *(f"ranks:{place}" for place in self._ranked))
+
+    def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
+        """Return half of the operation of each place, then the ranks; nothing for places that the network lacks.
+
+        Raises:
+            InvalidArchitectureError: The network has no slots.
+        """
+        operations = table(architecture).operations
+        options = [{operations[place]: 0.5} if place in operations else {} for place in self.options]
+        ranks = [
+            {place: parsed(operations[place])[1] / most} if place in operations else {}
+            for place, most in self._ranked.items()
+        ]
+        return (*options, *ranks)
 
 
 @final

@@ -19,6 +19,9 @@ from archive.errors import NumericalError
 from archive.kernels.base import Components
 from archive.kernels.covariance.base import BoundCovariance, Covariance
 
+MOST_DISTANCES = 2**26
+"""Most distances that are held for a prediction: half a gigabyte."""
+
 
 class Pairwise(Protocol):
     """A source of distances: a `Distance`, or a `Gram`, which caches them."""
@@ -76,11 +79,13 @@ class FittedGP(Fitted):
         return densities
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
-        """See `Fitted.posterior`."""
-        cross = self.covariance.bind(self.pairwise.distances(self.architectures, architectures).stack)
-        inner = self.covariance.bind(self.pairwise.distances(architectures).stack) if joint else None
+        """See `Fitted.posterior`. Many networks are predicted in parts, as their distances would fill the memory."""
+        if not joint:
+            return self._marginal(architectures)
+        cross = self._cross(architectures)
+        inner = self.covariance.bind(self.pairwise.distances(architectures).stack)
         with one_thread(len(self.architectures)):
-            return self._joint(cross, inner) if inner else self._marginal(cross, len(architectures))
+            return self._joint(cross, inner)
 
     def noises(self) -> Array:
         """See `Fitted.noises`."""
@@ -111,12 +116,22 @@ class FittedGP(Fitted):
         seen = self.observations.adding([one.key for one in architectures], values, known)
         return replace(self._extended(architectures, values, known), observations=seen)
 
-    def _marginal(self, cross: BoundCovariance, m: int) -> Posterior:
+    def _cross(self, architectures: Sequence[Architecture]) -> BoundCovariance:
+        return self.covariance.bind(self.pairwise.distances(self.architectures, architectures).stack)
+
+    def _marginal(self, architectures: Sequence[Architecture]) -> Posterior:
+        m = len(architectures)
         means = np.empty((len(self.thetas), m))
         variances = np.empty_like(means)
-        for s, (theta, process) in enumerate(zip(self.thetas, self.processes, strict=True)):
-            prior = np.full(m, self.covariance.variance(theta[:-1]))
-            means[s], variances[s] = process.predict(cross.value(theta[:-1]), prior)
+        # There are about as many components as parameters in theta.
+        most = max(MOST_DISTANCES // (self.thetas.shape[1] * len(self.architectures)), 1)
+        for begin in range(0, m, most):
+            part = slice(begin, min(begin + most, m))
+            cross = self._cross(architectures[part])
+            with one_thread(len(self.architectures)):
+                for s, (theta, process) in enumerate(zip(self.thetas, self.processes, strict=True)):
+                    prior = np.full(part.stop - begin, self.covariance.variance(theta[:-1]))
+                    means[s, part], variances[s, part] = process.predict(cross.value(theta[:-1]), prior)
         return self._posterior(means, variances, None)
 
     def _joint(self, cross: BoundCovariance, inner: BoundCovariance) -> Posterior:
@@ -129,7 +144,7 @@ class FittedGP(Fitted):
         return self._posterior(means, variances, covariances)
 
     def _extended(self, architectures: Sequence[Architecture], values: Array | None, known: Array) -> FittedGP:
-        cross = self.covariance.bind(self.pairwise.distances(self.architectures, architectures).stack)
+        cross = self._cross(architectures)
         inner = self.covariance.bind(self.pairwise.distances(architectures).stack)
         processes = tuple(
             process.extend(cross.value(theta[:-1]), inner.value(theta[:-1]), values, process.noise + known)

@@ -52,6 +52,16 @@ def test_agrees_with_scikit_learn():
     assert ours.log_likelihoods[0] == pytest.approx(theirs.log_marginal_likelihood_value_, abs=1e-6)
 
 
+def test_many_networks_are_predicted_in_parts(monkeypatch):
+    networks, others = points(20), points(31, 1)
+    fitted = fit(networks, smooth(networks))
+    whole = fitted.posterior(others)
+    monkeypatch.setattr("archive.agents.surrogates.gp.fitted.MOST_DISTANCES", 7 * 20 * len(THETA))
+    same(fitted.posterior(others), whole, rtol=1e-9)
+    monkeypatch.setattr("archive.agents.surrogates.gp.fitted.MOST_DISTANCES", 1)
+    same(fitted.posterior(others), whole, rtol=1e-9)
+
+
 def test_repeats_are_one_row_and_one_incumbent():
     networks = points(10)
     often = [*networks, networks[2], networks[2], networks[5]]

@@ -10,6 +10,7 @@ from scipy.optimize import approx_fprime
 
 from archive.errors import UsageError
 from archive.kernels.covariance.base import Exponential, Sum, exponential, nasbot_covariance
+from archive.kernels.covariance.common_scale import CommonScaleARD
 
 COVARIANCES = {
     "laplacian": Exponential([0, 1]),
@@ -18,6 +19,7 @@ COVARIANCES = {
     "sum": Exponential([0, 1]) + Exponential([2, 3], 2.0, "_other"),
     "nested": (Exponential([0]) + Exponential([1], 2.0)) + (Exponential([2]) + Exponential([3])),
     "nasbot": nasbot_covariance(2),
+    "common": CommonScaleARD(4),
 }
 every = pytest.mark.parametrize("covariance", COVARIANCES.values(), ids=COVARIANCES.keys())
 
@@ -138,3 +140,13 @@ def test_one_beta_a_component():
 def test_bad_input(call, reason):
     with pytest.raises(UsageError, match=reason):
         call()
+
+
+def test_a_common_scale_and_weights_make_the_betas_of_the_components():
+    stack, covariance = stack_of(3), CommonScaleARD(4)
+    alpha, beta, weights = 1.5, 0.8, np.array([0.5, 1.0, 2.0, 4.0])
+    value = covariance.value(stack, np.log([alpha, beta, *weights]))
+    np.testing.assert_allclose(value, alpha * np.exp(-beta * np.tensordot(weights, stack, 1) / 4), rtol=1e-12)
+    # The scale follows the distances, whatever their unit; weights have none.
+    moved = covariance.bounds(10.0 * stack) - covariance.bounds(stack)
+    np.testing.assert_allclose(moved, np.outer([0.0, -np.log(10.0), *[0.0] * 4], [1.0, 1.0]), atol=1e-12)
