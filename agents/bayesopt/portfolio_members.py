@@ -12,8 +12,7 @@
 | `otmann`    | OTMANN                                                         | NASBOT, eq. (4)        | cnn and mlp |
 | `choices`   | choices: places that differ, ranks and counts of options       | exp(-sum_i beta_i d_i) | cells       |
 | `patterns`  | Weisfeiler-Lehman squared and choices                          | exp(-sum_i beta_i d_i) | cells       |
-| `decisions` | options and ranks, a distance for each decision                | `CommonScaleARD`       | places with |
-|             |                                                                |                        | options     |
+| `decisions` | options and ranks, a distance for each decision                | `CommonScaleARD`       | `choices`   |
 
 On cells the default is `subtrees`, `topology` and `structure`: local patterns, depth with width and size, and both. A
 mixture averages their disagreements, whereas a single model of all distances was overconfident.
