@@ -12,7 +12,6 @@ served.
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from socketserver import ThreadingMixIn
@@ -22,6 +21,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
+from archive import hosts
 from archive.errors import SettingsError
 from archive.metrics.exposition import ArchiveCollector
 from archive.metrics.reading import ArchiveReader
@@ -50,9 +50,9 @@ class MetricsServer:
     """
 
     def __init__(self, reader: ArchiveReader, address: str = "127.0.0.1", port: int = PORT) -> None:
-        server, shown = (_ThreadingServer6, f"[{address}]") if ":" in address else (_ThreadingServer, address)
+        shown = hosts.in_url(address)
         try:
-            self._server = make_server(address, port, application(reader), server, _QuietHandler)
+            self._server = make_server(address, port, application(reader), _ThreadingServer, _QuietHandler)
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
             raise SettingsError(f"metrics cannot be served at {shown}:{port}: {why}; try another port") from None
@@ -115,9 +115,9 @@ class _ThreadingServer(ThreadingMixIn, WSGIServer):
 
     daemon_threads = True
 
-
-class _ThreadingServer6(_ThreadingServer):
-    address_family = socket.AF_INET6
+    def __init__(self, address: tuple[str, int], handler: type[WSGIRequestHandler]) -> None:
+        self.address_family = hosts.family_of(address[0])
+        super().__init__(address, handler)
 
 
 class _QuietHandler(WSGIRequestHandler):

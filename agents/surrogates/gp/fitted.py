@@ -19,8 +19,8 @@ from archive.errors import NumericalError
 from archive.kernels.base import Components
 from archive.kernels.covariance.base import BoundCovariance, Covariance
 
-MOST_DISTANCES = 2**26
-"""Most distances that are held for a prediction: half a gigabyte."""
+MOST_DISTANCES = 2**25
+"""Most distances that are held for a prediction: a quarter of a gigabyte."""
 
 
 class Pairwise(Protocol):

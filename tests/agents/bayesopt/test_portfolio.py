@@ -72,6 +72,14 @@ def test_decisions_that_matter_are_told_from_others():
     assert spearmanr(alike.posterior(some[40:]).mean, scores[40:])[0] < 0.7
 
 
+def test_decisions_are_no_member_where_they_would_slow_every_step(monkeypatch):
+    space = spaces.get("choices", decisions={at: ["x", "y", "z"] for at in "abcd"})
+    assert defaults(space) == ("subtrees", "choices", "patterns", "decisions")
+    # 81 networks, an option and a rank of four decisions.
+    monkeypatch.setattr("archive.agents.bayesopt.portfolio_members.MOST_COMPARED", 81 * 8 - 1)
+    assert defaults(space) == ("subtrees", "choices", "patterns")
+
+
 def test_members_of_every_space():
     small = spaces.get("choices", decisions={at: ["x", "y", "z"] for at in "abcd"})
     for space in (*map(spaces.get, ("nasbench201", "nasbench101", "mlp", "cnn")), small):
