@@ -3,7 +3,7 @@
 // has no study; if studies disagree, larger is better. Results of trainings that paused at a rung are left out.
 // $task = null         Name of the task; null stands for all tasks.
 // $protocol = null     Name of the training protocol; null stands for all protocols.
-// $minimise = null     Whether smaller values are better; null stands for the direction of the task's studies.
+// $minimise = null (true or false)    Whether smaller values are better; null: as the task's studies have it.
 MATCH (t:Task)
 WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $protocol)
 OPTIONAL MATCH (s:Study)-[:ON]->(t)

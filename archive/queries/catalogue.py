@@ -4,7 +4,8 @@
     catalogue.get("cost").parameters
 
 A file begins with comments: a summary, then one line for each parameter, `// $name = default    Description.`; a
-parameter without a default is required. All queries only read, and run on both servers.
+parameter without a default is required. Values have the type of the default, or the one in brackets after it:
+`// $name = null (true or false)    Description.` All queries only read, and run on both servers.
 """
 
 from __future__ import annotations
@@ -20,20 +21,28 @@ from typing import Any
 
 from archive.errors import UnknownNameError, UsageError
 
-_TRUTHS = frozenset(["minimise"])
-"""Parameters that are true or false, with the default null."""
-
-_PARAMETER = re.compile(r"// \$(\w+)(?: = (?P<default>.+?))?(?:\s{2,}|\s*$)\s*(?P<help>.*)")
+_PARAMETER = re.compile(
+    r"// \$(\w+)(?: = (?P<default>.+?)(?: \((?P<type>true or false)\))?)?(?:\s{2,}|\s*$)\s*(?P<help>.*)"
+)
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """Parameter of a saved query; without a default it is required."""
+    """Parameter of a saved query; without a default it is required.
+
+    Attributes:
+        name: Its name.
+        help: What it means.
+        needed: Whether it has no default.
+        default: The default; None without one, or where it is null.
+        type: Type of its values in words, that of the default; None for any.
+    """
 
     name: str
     help: str
     needed: bool
     default: Any = None
+    type: str | None = None
 
 
 @dataclass(frozen=True)
@@ -96,11 +105,10 @@ def check(name: str, values: Mapping[str, Any]) -> None:
     for each, value in values.items():
         if each not in parameters:
             raise UnknownNameError(f"parameter of the saved query {name}", each, parameters, "it has none")
-        default = parameters[each].default
-        # Text is true in Python, also the text False.
-        example = True if each in _TRUTHS and value is not None else default
-        if example is not None and _type(value) != _type(example):
-            raise UsageError(f"the parameter {each!r} must be {_type(example)}, got {value!r:.60}")
+        declared = parameters[each]
+        is_default = value is None and declared.default is None
+        if declared.type is not None and not is_default and _type(value) != declared.type:
+            raise UsageError(f"the parameter {each!r} must be {declared.type}, got {value!r:.60}")
     for parameter in parameters.values():
         if parameter.needed and values.get(parameter.name) is None:
             raise UsageError(f"the saved query {name} needs the parameter {parameter.name!r}: {parameter.help}")
@@ -119,6 +127,8 @@ def _type(value: Any) -> str:
 def _parameter(line: str) -> Parameter:
     match = _PARAMETER.fullmatch(line)
     if match is None:
-        raise UsageError(f"a saved query declares parameters as // $name = default    help, got {line!r}")
-    default = match["default"]
-    return Parameter(match[1], match["help"], default is None, None if default is None else json.loads(default))
+        raise UsageError(f"a saved query declares parameters as // $name = default (type)    help, got {line!r}")
+    default = None if match["default"] is None else json.loads(match["default"])
+    # Null has no type of its own, and text is true in Python, also the text False.
+    of_values = match["type"] or (None if default is None else _type(default))
+    return Parameter(match[1], match["help"], match["default"] is None, default, of_values)

@@ -5,7 +5,7 @@
 // $task    Name of the task.
 // $protocol = null    Name of the training protocol; null stands for all protocols.
 // $cost = "params"    Cost to minimise: a property of networks (params, flops, mass), or a metric (latency_ms).
-// $minimise = null    Whether smaller values are better; null stands for the direction of the task's studies.
+// $minimise = null (true or false)    Whether smaller values are better; null: as the task's studies have it.
 MATCH (t:Task {name: $task})
 WHERE $protocol IS NULL OR t.protocol = $protocol
 OPTIONAL MATCH (s:Study)-[:ON]->(t)

@@ -9,4 +9,5 @@ RETURN p.number AS number, p.architecture AS architecture, e.value AS value, toI
        toInteger(e.metric_latency_batch) AS latency_batch,
        toInteger(e.metric_peak_memory_bytes) AS peak_memory_bytes, e.seconds AS seconds, e.device AS device,
        e.hardware AS hardware
-ORDER BY CASE WHEN isNaN(value) THEN 1 ELSE 0 END, CASE WHEN s.direction = 'minimise' THEN -value ELSE value END DESC, number
+ORDER BY CASE WHEN isNaN(value) THEN 1 ELSE 0 END,
+         CASE WHEN s.direction = 'minimise' THEN -value ELSE value END DESC, number
