@@ -73,12 +73,14 @@ class ParameterItem(JsonObject):
         help: Its meaning.
         needed: Whether it must be given.
         default: Its value otherwise.
+        type: Type of its values in words; null for any.
     """
 
     name: str
     help: str
     needed: bool
     default: Any
+    type: str | None
 
 
 class SavedQueryItem(JsonObject):
