@@ -30,8 +30,8 @@ Where zero-cost proxies of the task's networks are known, they add members and c
 (`archive.agents.proxies.knowledge`). With published proxies, twenty searches of NAS-Bench-201 found the best cell after
 a median of 15.5 queries on CIFAR-10 and 15 on CIFAR-100, instead of 24.5 and 23 without.
 
-After a thousand evaluations the ensemble gives way to boosted trees of all of them (`surrogates.many`), unless it ranks
-held-out networks clearly better. Source studies and proxies are then no longer used.
+Beyond a thousand networks the ensemble gives way to boosted trees of all evaluations (`surrogates.many`), unless it
+ranks held-out networks clearly better. Source studies and proxies are then no longer used.
 
 The default members, transforms and patience were chosen on NAS-Bench-201: results on it are biased in favour of the
 portfolio.
@@ -219,7 +219,7 @@ class Portfolio(Agent):
         return ModelBased(self.space, 0, method), ModelBased(self.space, 0, greedy)
 
     def _many(self, few: StackedGP, transform: str | OutcomeTransform) -> ManyEvaluations:
-        """Return the extension of a surrogate to more than a thousand evaluations."""
+        """Return the extension of a surrogate to more than a thousand evaluated networks."""
         cheap = [model for model in self._models if model.cheap] or [self._design_model]
         rival = StackedGP([model.surrogate(transform) for model in cheap], self.prior)
         errors = self._design_model.surrogate("none")

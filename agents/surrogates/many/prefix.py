@@ -129,10 +129,11 @@ class Prefix:
         distances = RecurringBlocks(errors.pairwise)
         held_out, others = split(len(distinct))
         targets = [distinct[at] for at in held_out.tolist()]
-        predicted = _rival_of(rival, distinct, means, others, most).posterior(targets).mean
+        evaluated = networks, scores, rows
+        predicted = _rival_of(rival, evaluated, others[relevant(means[others], most)]).posterior(targets).mean
         comparison = RankComparison.of(trees.out_of_fold[held_out], predicted, means[held_out])
         better = comparison.rival_is_clearly_better
-        fitted = _rival_of(rival, distinct, means, np.arange(len(distinct)), most) if better else None
+        fitted = _rival_of(rival, evaluated, relevant(means, most)) if better else None
         return cls(content, scale, unit, trees, features, columns, thetas, distances, comparison, fitted, {}, Lock())
 
     def predict(self, networks: Sequence[Architecture]) -> tuple[Array, Array]:
@@ -208,8 +209,15 @@ def process_of_errors(
 
 
 def _rival_of(
-    rival: StackedGP, networks: Sequence[Architecture], means: Array, part: Integers, most: int
+    rival: StackedGP, evaluated: tuple[Sequence[Architecture], Array, Integers], chosen: Integers
 ) -> FittedStackedGP:
-    """Return the rival, fitted to the relevant ones among a part of the networks."""
-    near = part[relevant(means[part], most)]
-    return rival.fit([networks[at] for at in near.tolist()], means[near], np.random.default_rng(0))
+    """Return the rival, fitted to every evaluation of the chosen networks: it merges replicates itself.
+
+    Args:
+        rival: The rival.
+        evaluated: The network of each evaluation, (n0,) scores, and (n0,) positions among the distinct networks.
+        chosen: Positions of distinct networks.
+    """
+    networks, scores, rows = evaluated
+    near = np.flatnonzero(np.isin(rows, chosen))
+    return rival.fit([networks[at] for at in near.tolist()], scores[near], np.random.default_rng(0))

@@ -15,7 +15,7 @@ import numpy as np
 from archive.agents.surrogates.base import Array, Fitted, Posterior
 from archive.agents.surrogates.many.features import Integers
 from archive.agents.surrogates.many.prefix import Prefix
-from archive.agents.surrogates.many.relevance import relevant
+from archive.agents.surrogates.many.relevance import Merged, relevant
 from archive.agents.surrogates.stacking import FittedStackedGP
 from archive.architecture.graph import Architecture
 
@@ -24,7 +24,7 @@ BLOCK, PROMISING = 1024, 80
 of NAS-Bench-101, nine of the ten networks of greatest expected improvement, the greatest too, were among the first 58
 of 4,001 by the trees."""
 LATER = 250
-"""Most evaluations since the prefix that a step adds to the process."""
+"""Most networks whose evaluations since the prefix a step adds to the process."""
 
 
 @final
@@ -45,9 +45,12 @@ class ScreenedProcess(Fitted):
     def of(
         cls, prefix: Prefix, process: FittedStackedGP, architectures: Sequence[Architecture], scores: Array
     ) -> ScreenedProcess:
-        """Return the process of a prefix with the relevant ones among the evaluations since."""
-        chosen = relevant(scores, LATER).tolist()
-        return cls(prefix, process.observe([architectures[at] for at in chosen], scores[chosen]))
+        """Return the process of a prefix with the evaluations since of the relevant networks among them."""
+        content = Merged.of(architectures, scores)
+        # All evaluations of a network, or none: the best ones alone would be the lucky ones.
+        chosen = {content.networks[at].key for at in relevant(content.means, LATER).tolist()}
+        near = [at for at, one in enumerate(architectures) if one.key in chosen]
+        return cls(prefix, process.observe([architectures[at] for at in near], scores[near]))
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`; in a call with more than `BLOCK` networks the others lose to the promising ones."""

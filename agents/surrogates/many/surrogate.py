@@ -1,6 +1,6 @@
 """A surrogate of any number of evaluations.
 
-    up to 1,000 evaluations     the surrogate of few evaluations, unchanged
+    up to 1,000 networks        the surrogate of few evaluations, unchanged, however often each was evaluated
     more                        prefix of the history -> boosted trees of all its evaluations (`prefix`, `trees`)
                                 errors of the trees on the relevant networks -> Gaussian process near them
                                 or, where it ranks held-out networks clearly better, a rival: a Gaussian process of
@@ -42,6 +42,7 @@ from archive.agents.surrogates.many.features import SparseFeatures
 from archive.agents.surrogates.many.prefix import FIRST, RELEVANT, Prefix, Prefixes, prefix_size, process_of_errors
 from archive.agents.surrogates.many.relevance import Merged, relevant
 from archive.agents.surrogates.many.screened import BLOCK, ScreenedProcess, promising
+from archive.agents.surrogates.many.trees import FOLDS
 from archive.agents.surrogates.outcome_transforms import OutcomeTransform
 from archive.agents.surrogates.stacking import StackedGP
 from archive.architecture.graph import Architecture
@@ -55,14 +56,14 @@ class ManyEvaluations(Surrogate):
     """A surrogate of any number of evaluations; see the module.
 
     Args:
-        few: Surrogate of up to `first` evaluations.
+        few: Surrogate of the evaluations of up to `first` networks.
         features: Features of the trees; several surrogates of a space may share them.
         process: Model of the errors of the trees; its transform is not used.
         rival: What the trees are compared with, and replaced by where it is clearly better. Its distances must be
             cheap: the comparison needs 1.5 million.
         transform: Outcome transform of the trees: one of `archive.agents.surrogates.outcome_transforms`, or its name.
         prefixes: Cache of the models, which several surrogates may share.
-        first: Evaluations up to which `few` is fitted to all of them, and most networks that `rival` is fitted to.
+        first: Networks up to which `few` is fitted to all evaluations, and most networks that `rival` is fitted to.
         everywhere: See `everywhere`.
 
     Raises:
@@ -85,6 +86,10 @@ class ManyEvaluations(Surrogate):
         self.transform = outcome_transforms.get(transform)
         self.first, self._prefixes, self._everywhere = first, prefixes or Prefixes(), everywhere
 
+    def applies(self, architectures: Sequence[Architecture]) -> bool:
+        """Return whether the evaluations of these networks, which may repeat, are too many for `few`."""
+        return len(architectures) > self.first and len({one.key for one in architectures}) > self.first
+
     def everywhere(self) -> ManyEvaluations:
         """Return a surrogate whose posterior is a prediction for every network, not for the promising ones alone.
 
@@ -102,11 +107,13 @@ class ManyEvaluations(Surrogate):
         rng: np.random.Generator,
         variances: Array | None = None,
     ) -> Fitted:
-        """See `Surrogate.fit`. With more than `first` evaluations `rng` and `variances` have no effect."""
+        """See `Surrogate.fit`. With more than `first` networks `rng` and `variances` have no effect."""
         check_scores(architectures, scores)
-        if len(architectures) <= self.first:
+        if not self.applies(architectures):
             return self.few.fit(architectures, scores, rng, variances)
         size = prefix_size(len(architectures), self.first)
+        if len({one.key for one in architectures[:size]}) < FOLDS:
+            size = len(architectures)
         head, values = architectures[:size], scores[:size]
         prefix = self._prefixes.of(
             head,

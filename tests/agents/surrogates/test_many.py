@@ -16,7 +16,7 @@ from archive.agents.objectives import selection
 from archive.agents.objectives.front import estimated_front
 from archive.agents.objectives.goals import Goals
 from archive.agents.surrogates.base import Fitted, Posterior, Surrogate
-from archive.agents.surrogates.many import features, trees
+from archive.agents.surrogates.many import features, screened, trees
 from archive.agents.surrogates.many.features import SparseFeatures
 from archive.agents.surrogates.many.prefix import prefix_size
 from archive.agents.surrogates.many.relevance import Merged, relevant
@@ -72,6 +72,7 @@ class StubFitted(Fitted):
 
     def observe(self, architectures, scores):
         assert len(architectures) == len(scores)
+        self.observed = [one.key for one in architectures]
         return self
 
 
@@ -102,6 +103,22 @@ def test_few_evaluations_are_those_of_the_inner_surrogate():
     assert keys == [cell.key for cell in CELLS[:FIRST]]
     assert scores.tolist() == SCORES[:FIRST].tolist()
     assert generator is rng
+
+
+def test_any_number_of_evaluations_of_few_networks_are_those_of_the_inner_surrogate():
+    few, networks = Stub(1.0), [CELLS[at % 3] for at in range(2 * FIRST)]
+    fitted = surrogate(few).fit(networks, np.resize(SCORES[:3], 2 * FIRST), np.random.default_rng(0))
+    assert isinstance(fitted, StubFitted)
+    assert few.fits[0][0] == [one.key for one in networks]
+
+
+def test_a_prefix_of_two_networks_is_not_cut_off():
+    # Trees of four folds need four networks; the history has enough for them.
+    networks = [*(CELLS[at % 2] for at in range(550)), *CELLS[2:68]]
+    scores = np.array([truth(cell) for cell in networks])
+    assert prefix_size(len(networks), FIRST) == 550
+    fitted = surrogate().fit(networks, scores, np.random.default_rng(0))
+    assert np.corrcoef(fitted.posterior(CELLS[100:200]).mean, SCORES[100:200])[0, 1] > 0.5
 
 
 def test_a_prefix_grows_by_a_tenth_and_leaves_out_the_latest():
@@ -190,6 +207,22 @@ def test_a_clearly_better_ranking_of_held_out_networks_is_chosen(factor, kind):
     held_out = {cell.key for cell in CELLS[: prefix_size(300, FIRST) : 4]}
     assert not held_out & set(few.fits[0][0])
     assert all(len(keys) <= FIRST for keys, _, _ in few.fits)
+
+
+def test_the_rival_knows_every_evaluation_of_its_networks(monkeypatch):
+    monkeypatch.setattr(screened, "LATER", 20)
+    few, best, size = Stub(1.0), int(np.argmax(SCORES[:200])), 200
+    networks = [*CELLS[:200], *[CELLS[best]] * 100]
+    scores = np.array([*SCORES[:200], *(SCORES[best] + np.tile([4.0, -4.0], 50))])
+    while prefix_size(size, FIRST) < 250:
+        size += 1
+    fitted = surrogate(few).fit(networks[:size], scores[:size], np.random.default_rng(0))
+    prefix = prefix_size(size, FIRST)
+    assert isinstance(fitted, ScreenedProcess)
+    assert few.fits[-1][0].count(CELLS[best].key) == 1 + prefix - 200
+    assert few.fits[-1][1].max() > SCORES.max()
+    # Of those since, not the luckiest alone.
+    assert fitted.process.observed == [CELLS[best].key] * (size - prefix)
 
 
 @pytest.mark.parametrize("factor", [1.0, -1.0])
