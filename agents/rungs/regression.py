@@ -3,7 +3,7 @@
 | symbol  | meaning                                                                                    | shape  |
 |---------|--------------------------------------------------------------------------------------------|--------|
 | x       | scores at the lower rung: of all n networks there, and of the p promoted ones              | (n,)   |
-| y       | scores of these p at the upper rung                                                        | (p,)   |
+| y       | scores of these p at the upper rung; pairs with an outlier are left out                    | (p,)   |
 | c, s    | mean and standard deviation of the n scores x without outliers, the unit of z              | scalar |
 | z, w    | (x - c) / s of a network; (y - c) / s                                                      | scalar |
 | a, b    | intercept and slope                                                                        | scalar |
@@ -33,7 +33,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.agents.outliers import usual
+from archive.agents.outliers import fences, usual
 
 Floats = NDArray[np.float64]
 
@@ -88,7 +88,10 @@ class RungRegression:
             early: (p,) float64: x of the networks with a result at both rungs, finite, at least one.
             late: (p,) float64: y of these, finite.
         """
-        # A training that went wrong must not set the unit of the prior.
+        # A training that went wrong must neither set the unit of the prior, nor turn the line.
+        pairs = (early >= fences(lower)) & usual(late)
+        if pairs.any():
+            early, late = early[pairs], late[pairs]
         lower = lower[usual(lower)]
         centre, spread = float(lower.mean()), _spread(lower, late)
         z, w = (early - centre) / spread, (late - centre) / spread
@@ -134,9 +137,8 @@ def _posterior(inputs: Floats, values: Floats, mean: Floats, precision: Floats) 
 
 
 def _spread(lower: Floats, late: Floats) -> float:
-    """Return the standard deviation of the lower rung; where its scores are equal, that of the upper one, or 1."""
-    for scores in (lower, late):
-        spread = float(scores.std())
+    """Return the standard deviation of the lower rung; of equal scores, that of the upper rung, or the gain, or 1."""
+    for spread, scores in ((lower.std(), lower), (late.std(), late), (abs(late.mean() - lower.mean()), late)):
         if spread > 1e-9 * max(1e-300, float(np.abs(scores).max())):
-            return spread
+            return float(spread)
     return 1.0

@@ -48,6 +48,16 @@ def test_a_training_that_went_wrong_does_not_set_the_unit():
     assert again.predict(-1e4).variance > 1e6
 
 
+@pytest.mark.parametrize("wrong", ["early", "late"])
+def test_a_training_that_went_wrong_does_not_turn_the_line(wrong):
+    early, late = pairs(12)
+    values = {"early": np.append(early, 0.5), "late": np.append(late, 0.6)}
+    values[wrong][-1] = -1e4
+    fitted = RungRegression.fit(values["early"], values["early"], values["late"])
+    assert fitted.slope == pytest.approx(RungRegression.fit(early, early, late).slope, rel=0.1)
+    assert fitted.noise < 1.0
+
+
 def test_one_pair_decides_the_level():
     fitted = RungRegression.fit(np.array([0.2, 0.4, 0.6]), np.array([0.6]), np.array([0.9]))
     assert fitted.predict(0.6).mean == pytest.approx(0.9, abs=0.01)
@@ -74,6 +84,16 @@ def test_equal_scores_have_a_finite_prediction():
     for late in ([0.5, 0.5], [0.7, 0.9]):
         told = RungRegression.fit(np.full(3, 0.5), np.full(2, 0.5), np.array(late)).predict(0.5)
         assert told.mean == pytest.approx(np.mean(late), abs=0.02) and 0.0 < told.variance < 1.0
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_of_equal_scores_and_one_promotion_the_gain_is_the_unit(unit):
+    def told(unit):
+        return RungRegression.fit(unit * np.full(3, 0.1), unit * np.array([0.1]), unit * np.array([0.9])).predict(
+            unit * 0.1
+        )
+
+    assert told(unit).variance == pytest.approx(unit**2 * told(1.0).variance)
 
 
 @given(st.floats(0.01, 1e3), st.floats(-1e3, 1e3))
