@@ -25,11 +25,15 @@ import numpy as np
 from archive import kernels
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
 from archive.agents.surrogates.ensemble.model import Inputs
+from archive.agents.surrogates.outcome_transforms import Scale, Standardise
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import check_one_space
 from archive.kernels.features.embedding import EmbeddedDistance
+
+STEP = 2.0**-20
+"""Step to which standardised scores are rounded."""
 
 
 @final
@@ -79,9 +83,13 @@ class RandomForest(Surrogate):
         check_one_space(networks)
         inputs = Inputs.of(self.encoding, networks)
         forest = RandomForestRegressor(self.trees, max_features=self.features, random_state=seed)
+        scale = Standardise().learn(scores)
+        # Features that split the networks alike are ties, which the last bits of the values would break: another unit
+        # of the scores would then give another forest.
+        values = np.round(scale.standardise(scores) / STEP) * STEP
         with one_thread():
-            forest.fit(inputs.read(networks), scores)
-        return FittedForest(self, inputs, forest, tuple(architectures), scores, seed)
+            forest.fit(inputs.read(networks), values)
+        return FittedForest(self, inputs, forest, tuple(architectures), scores, scale, seed)
 
 
 @final
@@ -95,6 +103,7 @@ class FittedForest(Fitted):
         forest: The trees.
         architectures: The n observed networks, fantasies included.
         scores: (n,) float64, their scores.
+        scale: Maps scores to the values that the trees predict.
         seed: Seed of the bootstrap samples and splits.
     """
 
@@ -103,6 +112,7 @@ class FittedForest(Fitted):
     forest: Any
     architectures: tuple[Architecture, ...]
     scores: Array
+    scale: Scale
     seed: int
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
@@ -126,7 +136,7 @@ class FittedForest(Fitted):
         return self.model.grown([*self.architectures, *architectures], np.concatenate([self.scores, means]), self.seed)
 
     def _predictions(self, architectures: Sequence[Architecture]) -> Array:
-        """Return the trees' predictions: (T, m) float64."""
+        """Return the trees' predictions in score units: (T, m) float64."""
         networks = [self.inputs.encoding.prepare(architecture) for architecture in architectures]
         for network in networks:
             if network.space != self.inputs.space:
@@ -134,4 +144,5 @@ class FittedForest(Fitted):
                     f"the forest was fitted to networks of space {self.inputs.space}, got one of {network.space}"
                 )
         inputs = self.inputs.read(networks)
-        return np.array([tree.predict(inputs) for tree in self.forest.estimators_])
+        predicted = np.array([tree.predict(inputs) for tree in self.forest.estimators_])
+        return self.scale.centre + self.scale.spread * predicted
