@@ -64,7 +64,7 @@ class Method:
         repeats: Where evaluations have noise (`archive.agents.noise`): whether the incumbent is the one of
             `NoisyIncumbent`, and networks may be evaluated again; not with constraints on measured quantities.
         slacks: Model of the measured quantities of constraints; None for that of `default_slacks`.
-        many: Surrogate where there are more evaluations than `many.first`, without sources; None for `surrogate`.
+        many: Surrogate where more than `many.first` networks are evaluated, without sources; None for `surrogate`.
     """
 
     surrogate: Surrogate
@@ -78,8 +78,8 @@ class Method:
     many: ManyEvaluations | None = None
 
     def has_many(self, history: History) -> bool:
-        """Return whether a history has more evaluations than `surrogate` is fitted to."""
-        return self.many is not None and len(history.usable) > self.many.first
+        """Return whether a history has more evaluated networks than `surrogate` is fitted to."""
+        return self.many is not None and self.many.applies([seen.architecture.functional for seen in history.usable])
 
     def model(self, history: History, *, transfers: bool = True) -> Surrogate:
         """Return the surrogate for a history.
@@ -158,8 +158,9 @@ class ModelBased(Agent):
             chosen = choose(history, n - len(suggestions), rng)
             suggestions, history = [*suggestions, *chosen], history.with_pending(chosen)
         # Candidates may be exhausted before the space is: the networks that remain are not reached by their generator.
-        missing = n - len(suggestions)
-        return [*suggestions, *samples(self.space, missing, history.known, rng)] if missing else suggestions
+        drawn = samples(self.space, n - len(suggestions), history.known, rng) if len(suggestions) < n else []
+        suggestions, history = [*suggestions, *drawn], history.with_pending(drawn)
+        return [*suggestions, *self._repeats(history, n - len(suggestions), rng)]
 
     def _first(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         transfer, opening, initial = self.method.transfer, list[Suggestion](), None
@@ -189,6 +190,13 @@ class ModelBased(Agent):
         chosen = [ranked[at] for at in self.method.rule.select(model, networks, n - len(repeated), rng)]
         return [*repeated, *self._suggest(chosen, model)]
 
+    def _repeats(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        """Return repeats for places that no new network is left for; none without noise, or for several objectives."""
+        if n == 0 or not self.method.repeats or not history.usable or history.goals is not None:
+            return []
+        model = self._learn(history, rng)
+        return repeats(history, model, None, n, self.space)[0] if isinstance(model, NoisyIncumbent) else []
+
     def _choose_for_goals(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         # Without a result that has all objectives there is no front: networks are drawn at random.
         return selection.choose(self.method, self.slacks, history, n, rng) if len(points(history)[0]) else []
@@ -200,11 +208,11 @@ class ModelBased(Agent):
         constraints = history.constraints
         met = np.ones(len(networks), np.bool_) if constraints is None else constraints.met(history.usable)
         if self.method.repeats and met.any() and fitted.noises() is not None and history.noisy:
-            known, many = [at for at, each in enumerate(met) if each], self.method.many
-            if many is not None and len(known) > many.first:
-                incumbents = many.incumbents([networks[at] for at in known], scores[known])
+            known, many = [networks[at] for at in np.flatnonzero(met).tolist()], self.method.many
+            if many is not None and many.applies(known):
+                incumbents = many.incumbents(known, scores[met])
             else:
-                incumbents = tuple({networks[at].key: networks[at] for at in known}.values())
+                incumbents = tuple({one.key: one for one in known}.values())
             fitted = NoisyIncumbent(fitted, incumbents)
         if constraints is not None and not (isinstance(fitted, NoisyIncumbent) and not constraints.measured):
             fitted = weighted(fitted, history, networks, self.slacks, rng)

@@ -1,7 +1,8 @@
 """Repeats: another evaluation of an observed network where it promises more than the best new one.
 
 The gains are those of `archive.agents.surrogates.noisy_incumbent`, for any acquisition that ranks the new networks. A
-repeat adds nothing where the model is certain of a network, or certain that it is not the best.
+repeat adds nothing where the model is certain of a network, or certain that it is not the best. Once all networks of a
+space are known, the rest of the budget goes to repeats.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ _UNUSED = np.random.default_rng(0)
 
 
 def repeats(
-    history: History, model: NoisyIncumbent, best_new: Architecture, n: int, space: Space
+    history: History, model: NoisyIncumbent, best_new: Architecture | None, n: int, space: Space
 ) -> tuple[list[Suggestion], NoisyIncumbent]:
     """Return the repeats among the next `n` suggestions, and the model with their fantasies.
 
     Args:
         history: The history.
         model: The fitted surrogate, conditioned on fantasies of pending proposals.
-        best_new: The new network of the greatest acquisition.
+        best_new: The new network of the greatest acquisition; None where there is none, and every gain is a reason.
         n: Number of suggestions, at least 1.
         space: The search space.
     """
@@ -59,7 +60,9 @@ def repeats(
     return repeated, model
 
 
-def _new_gain(model: NoisyIncumbent, network: Architecture) -> float:
+def _new_gain(model: NoisyIncumbent, network: Architecture | None) -> float:
+    if network is None:
+        return -np.inf
     return float(ExpectedImprovement().rank(model.posterior([network.functional]), _UNUSED)[0])
 
 

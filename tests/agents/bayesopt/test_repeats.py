@@ -91,3 +91,17 @@ def test_close_rivals_are_evaluated_again():
 def test_exact_values_are_not_repeated():
     seen = contested(seeds=False).observations[:19]
     assert not any(one.repeat for one in propose(History(seen), 1))
+
+
+@pytest.mark.parametrize("kind", ["portfolio", "gp"])
+def test_where_all_networks_are_known_noisy_ones_are_evaluated_again(kind):
+    every, rng = Chains().every(), np.random.default_rng(0)
+    seen = observed(every, np.linspace(0.0, 1.0, 20) + 0.1 * rng.standard_normal(20))
+    noisy = tuple(replace(one, seed=at) for at, one in enumerate(seen))
+    agent = agents.get(kind, Chains())
+    assert agent.propose(History(seen), 2, rng) == []
+    first, second = agent.propose(History(noisy), 2, rng)
+    assert first.repeat and second.repeat
+    assert first.architecture.key != second.architecture.key
+    # The last new network is one of the candidates; a batch is full.
+    assert len(agent.propose(History(noisy[1:]), 3, rng)) == 3
