@@ -10,8 +10,10 @@ A Gaussian process averages the evaluations of each network, and of similar ones
 
 The model is the stacked ensemble of `archive.agents.bayesopt.portfolio`, of its members with cheap distances. Its
 transform is linear near the best scores and compresses bad ones (`compress-below-median`), so that noise stays
-symmetric where it matters. A study whose training hyperparameters vary is ranked by the mean of the evaluations of each
-configuration: the model does not know hyperparameters.
+symmetric where it matters. Noise has one variance in score units (`Scale.noise_of_scores`): with one in units of the
+compressed scores, it was estimated 20 % too small on random tables of 25 and 60 networks, and 82 to 88 % of the
+intervals of the best five held the true score instead of 87 to 93 %. A study whose training hyperparameters vary is
+ranked by the mean of the evaluations of each configuration: the model does not know hyperparameters.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member
 from archive.agents.noise import is_noisy, replicates
 from archive.agents.outliers import is_score
 from archive.agents.surrogates.base import Array
+from archive.agents.surrogates.outcome_transforms import CompressBelowMedian
 from archive.agents.surrogates.stacking import FittedStackedGP, StackedGP
 from archive.agents.transfer.source_tasks import observation, split
 from archive.architecture.graph import Architecture
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     from archive.api import Archive
     from archive.store.records import Evaluation, Study
 
-TRANSFORM = "compress-below-median"
+TRANSFORM = CompressBelowMedian(noise_of_scores=True)
 
 LEAST = 5
 """Fewest networks that a model is fitted to; of fewer, hyperparameters would be those of the prior."""

@@ -27,7 +27,7 @@ from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.base import Array, Posterior
 from archive.agents.surrogates.gp.conditional import FittedConditional, learn, learn_separately
 from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule
-from archive.agents.surrogates.outcome_transforms import Scale
+from archive.agents.surrogates.outcome_scale import Scale
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.covariance.arc import ArcKernel, CodeKernel, LinearKernel, PaddedKernel
 from archive.spaces.base import Space

@@ -41,82 +41,10 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtri
 
-from archive.agents.outliers import LARGEST, fences
+from archive.agents.outliers import fences
 from archive.agents.surrogates.base import Array
-from archive.errors import NumericalError, UnknownNameError
-
-SMALLEST = 1e-150
-"""Spread below which variances in squared score units underflow; above `LARGEST` they overflow."""
-
-
-class MonotoneMap(ABC):
-    """The function g of an outcome transform: increasing, with an inverse. Immutable."""
-
-    @abstractmethod
-    def __call__(self, scores: Array) -> Array:
-        """Return g of scores, of any shape."""
-
-    @abstractmethod
-    def inverse(self, transformed: Array) -> Array:
-        """Map values of g back to scores, of any shape: finite and nondecreasing.
-
-        `inverse(g(y))` is y for every y at or above the worst score observed, and the worst score for lower ones.
-        """
-
-
-@dataclass(frozen=True)
-class Scale:
-    """A fitted outcome transform: standardised values are (g(y) - centre) / spread.
-
-    Attributes:
-        centre: Mean of the transformed scores.
-        spread: Their standard deviation; 1 where all scores are equal.
-        monotone_map: g; None for the identity.
-    """
-
-    centre: float
-    spread: float
-    monotone_map: MonotoneMap | None = None
-
-    @classmethod
-    def of(cls, scores: Array, monotone_map: MonotoneMap | None = None) -> Scale:
-        """Fit the scale to n scores, (n,) float64.
-
-        Raises:
-            NumericalError: A score is so large that variances would overflow.
-        """
-        largest = float(np.abs(scores).max())
-        if largest > LARGEST:
-            raise NumericalError(f"scores must be within {LARGEST:g} of 0, got {largest:g}")
-        transformed = scores if monotone_map is None else monotone_map(scores)
-        spread = float(transformed.std())
-        # Rounding gives equal scores a spread of some units in the last place.
-        equal = spread <= max(1e-12 * float(np.abs(transformed).max()), SMALLEST)
-        return cls(float(transformed.mean()), 1.0 if equal else spread, monotone_map)
-
-    @property
-    def linear(self) -> bool:
-        """Whether posteriors are of scores rather than of g(score)."""
-        return self.monotone_map is None
-
-    def standardise(self, scores: Array) -> Array:
-        """Return scores in units of the spread, from the centre: (n,) float64."""
-        transformed = scores if self.monotone_map is None else self.monotone_map(scores)
-        return (transformed - self.centre) / self.spread
-
-    def log_slopes(self, scores: Array) -> Array:
-        """Return the logarithm of the derivative of `standardise` at n scores: (n,) float64.
-
-        The density of a standardised value times the slope is the density of the score, comparable across transforms.
-        """
-        # g has kinks, and between observed scores `rank-normal` is linear: a central difference gives the local slope.
-        step = 1e-4 * (float(scores.std()) or 1.0)
-        rises = self.standardise(scores + step) - self.standardise(scores - step)
-        return np.log(np.maximum(rises / (2.0 * step), np.finfo(np.float64).tiny))
-
-    def restore(self, transformed: Array) -> Array:
-        """Map values of g back to scores, of any shape; see `MonotoneMap.inverse`."""
-        return transformed if self.monotone_map is None else self.monotone_map.inverse(transformed)
+from archive.agents.surrogates.outcome_scale import MonotoneMap, Scale
+from archive.errors import UnknownNameError
 
 
 class OutcomeTransform(ABC):
@@ -167,9 +95,17 @@ class RankNormal(OutcomeTransform):
 
 
 class CompressBelowMedian(OutcomeTransform):
-    """The identity above the median; compression towards a lower bound below it."""
+    """The identity above the median; compression towards a lower bound below it.
+
+    Args:
+        noise_of_scores: See `Scale`.
+    """
 
     name = "compress-below-median"
+
+    def __init__(self, noise_of_scores: bool = False) -> None:
+        """Keep the setting."""
+        self.noise_of_scores = noise_of_scores
 
     def learn(self, scores: Array) -> Scale:
         """See `OutcomeTransform.learn`."""
@@ -178,7 +114,8 @@ class CompressBelowMedian(OutcomeTransform):
         above = scores[scores > median] - median
         depth = 3.0 * float(np.median(above)) if above.size else plain.spread
         # A depth negligible beside the spread would make all scores below the median equal.
-        return Scale.of(scores, _Compression(median, max(depth, 1e-6 * plain.spread), float(scores.min())))
+        compression = _Compression(median, max(depth, 1e-6 * plain.spread), float(scores.min()))
+        return Scale.of(scores, compression, self.noise_of_scores)
 
 
 class LogRegret(OutcomeTransform):

@@ -22,7 +22,8 @@ from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, 
 from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP, FittedCoregionalisedGP
 from archive.agents.surrogates.gp.fitted import check_variances
 from archive.agents.surrogates.gp.source_posterior import SourceModel
-from archive.agents.surrogates.outcome_transforms import OutcomeTransform, Scale
+from archive.agents.surrogates.outcome_scale import Scale
+from archive.agents.surrogates.outcome_transforms import OutcomeTransform
 from archive.architecture.graph import Architecture
 
 

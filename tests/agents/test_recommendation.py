@@ -84,3 +84,13 @@ def test_the_luckiest_of_noisy_values_is_not_recommended():
     assert 0.07 < recommended.noise < 0.25
     inside = [one.low <= values[one.architecture.functional_key] <= one.high for one in recommended.ranked]
     assert np.mean(inside) > 0.8
+
+
+def test_the_noise_is_that_of_scores_and_not_of_compressed_ones():
+    space, rng = NasBench201(), np.random.default_rng(2)
+    networks = list({one.functional_key: one for one in (space.sample(rng) for _ in range(50))}.values())
+    levels = [sum(layer.op == "nor_conv_3x3" for layer in one.layers) for one in networks]
+    scores = [level + 0.5 * z for level in levels for z in rng.normal(size=4)]
+    recommended = recommend(space, observed([one for one in networks for _ in range(4)], scores))
+    # By the compressed scores alone: 0.35.
+    assert recommended.noise == pytest.approx(0.5, rel=0.15)

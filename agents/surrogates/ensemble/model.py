@@ -41,7 +41,7 @@ import numpy as np
 from archive import cpu_count, kernels
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
 from archive.agents.surrogates.ensemble.training import NetworkShape, Singles, plan, predict, train
-from archive.agents.surrogates.outcome_transforms import Scale
+from archive.agents.surrogates.outcome_scale import Scale
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError

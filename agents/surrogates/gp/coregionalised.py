@@ -46,7 +46,8 @@ from archive.agents.surrogates.gp.exact import GaussianProcess
 from archive.agents.surrogates.gp.fitted import check_variances
 from archive.agents.surrogates.gp.replicates import Replicates
 from archive.agents.surrogates.gp.source_posterior import SourceModel
-from archive.agents.surrogates.outcome_transforms import OutcomeTransform, Scale
+from archive.agents.surrogates.outcome_scale import Scale
+from archive.agents.surrogates.outcome_transforms import OutcomeTransform
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
 
@@ -103,7 +104,8 @@ class CoregionalisedGP(Surrogate):
         check_scores(architectures, scores)
         scale = self.transform.learn(scores)
         known = check_variances(scores, scale, variances)
-        replicates = Replicates.of([one.key for one in architectures], scale.standardise(scores), known)
+        keys = [one.key for one in architectures]
+        replicates = Replicates.of(keys, scale.standardise(scores), known, scale.noise_factors(keys, scores))
         return scale, replicates, tuple(architectures[at] for at in replicates.first)
 
 

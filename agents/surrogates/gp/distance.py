@@ -92,7 +92,8 @@ class DistanceGP(Surrogate):
         check_scores(architectures, scores)
         scale = self.transform.learn(scores)
         known = check_variances(scores, scale, variances)
-        replicates = Replicates.of([one.key for one in architectures], scale.standardise(scores), known)
+        keys = [one.key for one in architectures]
+        replicates = Replicates.of(keys, scale.standardise(scores), known, scale.noise_factors(keys, scores))
         rows = tuple(architectures[at] for at in replicates.first)
         stack = self.pairwise.distances(rows).stack
         likelihood = Likelihood(self.covariance, stack, replicates, self.noise.bounds(scale.spread))

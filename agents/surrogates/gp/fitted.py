@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 from archive.agents.surrogates.base import Array, Fitted, Posterior, check_scores
 from archive.agents.surrogates.gp.exact import GaussianProcess
 from archive.agents.surrogates.gp.replicates import Replicates
-from archive.agents.surrogates.outcome_transforms import Scale
+from archive.agents.surrogates.outcome_scale import Scale
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
 from archive.errors import NumericalError
@@ -113,8 +113,10 @@ class FittedGP(Fitted):
             return self
         check_scores(architectures, scores)
         values, known = self.scale.standardise(scores), check_variances(scores, self.scale, variances)
-        seen = self.observations.adding([one.key for one in architectures], values, known)
-        return replace(self._extended(architectures, values, known), observations=seen)
+        keys = [one.key for one in architectures]
+        factors = self.scale.noise_factors(keys, scores)
+        seen = self.observations.adding(keys, values, known, factors)
+        return replace(self._extended(architectures, values, known, factors), observations=seen)
 
     def _cross(self, architectures: Sequence[Architecture]) -> BoundCovariance:
         return self.covariance.bind(self.pairwise.distances(self.architectures, architectures).stack)
@@ -143,11 +145,14 @@ class FittedGP(Fitted):
         variances = np.clip(np.diagonal(covariances, axis1=1, axis2=2), 0.0, None)
         return self._posterior(means, variances, covariances)
 
-    def _extended(self, architectures: Sequence[Architecture], values: Array | None, known: Array) -> FittedGP:
+    def _extended(
+        self, architectures: Sequence[Architecture], values: Array | None, known: Array, factors: Array | None = None
+    ) -> FittedGP:
         cross = self._cross(architectures)
         inner = self.covariance.bind(self.pairwise.distances(architectures).stack)
+        shares = np.ones(len(known)) if factors is None else factors
         processes = tuple(
-            process.extend(cross.value(theta[:-1]), inner.value(theta[:-1]), values, process.noise + known)
+            process.extend(cross.value(theta[:-1]), inner.value(theta[:-1]), values, shares * process.noise + known)
             for theta, process in zip(self.thetas, self.processes, strict=True)
         )
         return replace(self, architectures=(*self.architectures, *architectures), processes=processes)

@@ -6,7 +6,8 @@ Notation:
     n, u     evaluations; distinct architectures, the rows                       scalars
     g        row of each evaluation                                              (n,)
     y        standardised score of each evaluation                               (n,)
-    s        its noise variance: eta2 plus its known variance                    (n,)
+    c        its noise factor, 1 unless said otherwise                           (n,)
+    s        its noise variance: c eta2 plus its known variance                  (n,)
     t        noise variance of a row: 1 / sum 1/s over its evaluations           (u,)
     z        value of a row: t sum y/s                                           (u,)
     B        covariance of the rows plus diag(t)                                 (u, u)
@@ -19,7 +20,7 @@ The evaluations of a row differ by noise alone, so prod N(y_i; f, s_i) = N(z; f,
     W        = sum_i (y_i - z_g)^2 / s_i
 
 Equal noise gives t = eta2 / count. With m = z - t B^-1 z the posterior mean and v = t - t^2 (B^-1)_gg the posterior
-variance of the rows, d log p(y) / ds_i = 1/2 ((y_i - m_g)^2 / s_i^2 - 1 / s_i + v_g / s_i^2).
+variance of the rows, d log p(y) / ds_i = 1/2 ((y_i - m_g)^2 / s_i^2 - 1 / s_i + v_g / s_i^2), and ds_i / d eta2 = c_i.
 """
 
 from __future__ import annotations
@@ -45,19 +46,26 @@ class Replicates:
         rows: (n,) int64: g.
         values: (n,) float64: y.
         known: (n,) float64: known noise variances in standardised units; 0 where unknown.
+        factors: (n,) float64: c.
     """
 
     keys: tuple[str, ...]
     rows: Integers
     values: Array
     known: Array
+    factors: Array
 
     @classmethod
-    def of(cls, keys: Sequence[str], values: Array, known: Array | None = None) -> Replicates:
+    def of(
+        cls, keys: Sequence[str], values: Array, known: Array | None = None, factors: Array | None = None
+    ) -> Replicates:
         """Group n evaluations by key."""
-        return cls((), np.empty(0, np.int64), np.empty(0), np.empty(0)).adding(keys, values, known)
+        empty = np.empty(0)
+        return cls((), np.empty(0, np.int64), empty, empty, empty).adding(keys, values, known, factors)
 
-    def adding(self, keys: Sequence[str], values: Array, known: Array | None = None) -> Replicates:
+    def adding(
+        self, keys: Sequence[str], values: Array, known: Array | None = None, factors: Array | None = None
+    ) -> Replicates:
         """Return the evaluations with k more appended."""
         places = {key: row for row, key in enumerate(self.keys)}
         rows = np.array([places.setdefault(key, len(places)) for key in keys], np.int64)
@@ -66,6 +74,7 @@ class Replicates:
             np.concatenate([self.rows, rows]),
             np.concatenate([self.values, values]),
             np.concatenate([self.known, np.zeros(len(values)) if known is None else known]),
+            np.concatenate([self.factors, np.ones(len(values)) if factors is None else factors]),
         )
 
     @property
@@ -86,11 +95,15 @@ class Replicates:
         # Sorted by row: where `single` holds, row i must be evaluation i.
         chosen = chosen[np.argsort(new[self.rows[chosen]], kind="stable")]
         keys = tuple(self.keys[row] for row in rows)
-        return Replicates(keys, new[self.rows[chosen]], self.values[chosen], self.known[chosen])
+        return Replicates(keys, new[self.rows[chosen]], self.values[chosen], self.known[chosen], self.factors[chosen])
+
+    def variances(self, noise: float) -> Array:
+        """Return s: (n,) float64."""
+        return self.known + self.factors * noise
 
     def merged(self, noise: float) -> tuple[Array, Array]:
         """Return z and t: (u,) and (u,) float64."""
-        variances = self.known + noise
+        variances = self.variances(noise)
         if self.single:
             return self.values, variances
         precision = self._per_row(1.0 / variances)
@@ -105,13 +118,13 @@ class Replicates:
         if self.single:
             return 0.0
         gaps = self.values - self.merged(noise)[0][self.rows]
-        return float((gaps**2 / (self.known + noise)).sum())
+        return float((gaps**2 / self.variances(noise)).sum())
 
     def log_volume(self, noise: float) -> float:
         """Return D, the log ratio of the normalising constants of rows and evaluations."""
         if self.single:
             return 0.0
-        each, rows = self.known + noise, self.merged(noise)[1]
+        each, rows = self.variances(noise), self.merged(noise)[1]
         return 0.5 * float(np.log(2.0 * np.pi * rows).sum() - np.log(2.0 * np.pi * each).sum())
 
     def noise_slope(self, noise: float, weights: Array, diagonal: Array) -> float:
@@ -123,12 +136,12 @@ class Replicates:
             diagonal: (u,) float64: that of B^-1.
         """
         if self.single:
-            return 0.5 * float(weights @ weights - diagonal.sum())
-        variances = self.known + noise
+            return 0.5 * float(self.factors @ (weights**2 - diagonal))
+        variances = self.variances(noise)
         values, merged = self.merged(noise)
         gaps = self.values - (values - merged * weights)[self.rows]
         posterior = (merged - merged**2 * diagonal)[self.rows]
-        return 0.5 * float(((gaps**2 + posterior) / variances**2 - 1.0 / variances).sum())
+        return 0.5 * float(self.factors @ ((gaps**2 + posterior) / variances**2 - 1.0 / variances))
 
     def _per_row(self, numbers: Array) -> Array:
         sums: Array = np.bincount(self.rows, numbers, len(self.keys)).astype(np.float64)

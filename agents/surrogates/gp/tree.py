@@ -30,7 +30,7 @@ from archive.agents.encodings.decisions import ABSENT, Decision, Decisions, Vect
 from archive.agents.surrogates.base import Array, Posterior
 from archive.agents.surrogates.gp.exact import GaussianProcess, try_cholesky
 from archive.agents.surrogates.gp.likelihood import some_of
-from archive.agents.surrogates.outcome_transforms import Scale
+from archive.agents.surrogates.outcome_scale import Scale
 from archive.agents.surrogates.threads import one_thread
 
 Integers = NDArray[np.int64]

@@ -38,7 +38,8 @@ from archive.agents.surrogates.many.features import Integers, SparseFeatures, fo
 from archive.agents.surrogates.many.recurring import RecurringBlocks
 from archive.agents.surrogates.many.relevance import Merged, relevant
 from archive.agents.surrogates.many.trees import CrossFittedTrees
-from archive.agents.surrogates.outcome_transforms import OutcomeTransform, Scale
+from archive.agents.surrogates.outcome_scale import Scale
+from archive.agents.surrogates.outcome_transforms import OutcomeTransform
 from archive.agents.surrogates.stacking import FittedStackedGP, StackedGP
 from archive.architecture.graph import Architecture
 

@@ -11,7 +11,8 @@ from scipy.stats import norm
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
-from archive.agents.surrogates.outcome_transforms import LogRegret, Scale
+from archive.agents.surrogates.outcome_scale import LEAST_FACTOR, Scale
+from archive.agents.surrogates.outcome_transforms import LogRegret
 from archive.errors import UnknownNameError
 from archive.kernels.covariance.base import exponential
 from tests.support import examples
@@ -101,6 +102,15 @@ def test_log_regret_beyond_the_fence_by_hand():
     short = usual * (2.0 - usual / 1005.0)
     assert scale.monotone_map(scores[:1])[0] == pytest.approx(5.0 - 2.5 * np.log1p(short / 2.5))
     assert scale.restore(scale.monotone_map(scores)) == pytest.approx(scores)
+
+
+def test_noise_of_scores_follows_the_slope_at_the_mean_of_a_network():
+    # The median is 4 and the depth 3, so that the slope at x below it is 1 / (1 + x / 3)^2.
+    keys, scores = list("aabcdef"), np.array([0.0, 2.0, 4.0, 5.0, 5.0, 5.0, -1e6])
+    scale = outcome_transforms.CompressBelowMedian(noise_of_scores=True).learn(scores)
+    factors = scale.noise_factors(keys, scores)
+    np.testing.assert_allclose(factors, [1 / 16, 1 / 16, factors[2], 1.0, 1.0, 1.0, LEAST_FACTOR], rtol=1e-3)
+    assert outcome_transforms.CompressBelowMedian().learn(scores).noise_factors(keys, scores) is None
 
 
 def test_a_best_that_is_an_outlier_itself_is_no_fence():

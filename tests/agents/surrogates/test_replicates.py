@@ -22,14 +22,17 @@ histories = st.lists(st.integers(0, 4), min_size=1, max_size=12)
 def history(rows, seed, unequal):
     rng = np.random.default_rng(seed)
     known = rng.uniform(0.0, 0.5, len(rows)) if unequal else np.zeros(len(rows))
-    return Replicates.of([str(row) for row in rows], rng.standard_normal(len(rows)), known)
+    factors = rng.uniform(0.1, 1.0, len(rows)) if unequal else None
+    return Replicates.of([str(row) for row in rows], rng.standard_normal(len(rows)), known, factors)
 
 
 def covariances(replicates, theta):
     """K of the rows, and that of the evaluations with their noise."""
     stack = Differences().distances(points(len(replicates.keys))).stack
     gram = exponential(3).value(stack, theta[:-1])
-    naive = gram[np.ix_(replicates.rows, replicates.rows)] + np.diag(replicates.known + np.exp(theta[-1]))
+    naive = gram[np.ix_(replicates.rows, replicates.rows)] + np.diag(
+        replicates.known + replicates.factors * np.exp(theta[-1])
+    )
     return stack, gram, naive
 
 
@@ -80,9 +83,10 @@ def test_a_row_known_well_counts_more():
 
 
 def test_adding_equals_grouping_at_once():
-    values, known = np.arange(8.0), np.linspace(0, 1, 8)
-    whole = Replicates.of(KEYS, values, known)
-    grown = Replicates.of(KEYS[:3], values[:3], known[:3]).adding(KEYS[3:], values[3:], known[3:])
+    values, known, factors = np.arange(8.0), np.linspace(0, 1, 8), np.linspace(1, 0.1, 8)
+    whole = Replicates.of(KEYS, values, known, factors)
+    grown = Replicates.of(KEYS[:3], values[:3], known[:3], factors[:3])
+    grown = grown.adding(KEYS[3:], values[3:], known[3:], factors[3:])
     assert grown.keys == whole.keys
     np.testing.assert_array_equal(grown.rows, whole.rows)
     np.testing.assert_array_equal(grown.merged(0.1), whole.merged(0.1))
@@ -93,6 +97,8 @@ def test_a_subset_keeps_all_evaluations_of_its_rows():
     assert part.keys == ("d", "a")
     np.testing.assert_array_equal(part.rows, [0, 1, 1, 1])
     np.testing.assert_allclose(part.merged(0.3), [[7.0, 2.0], [0.3, 0.1]])
+    shared = Replicates.of(KEYS, np.arange(8.0), None, np.arange(1.0, 9.0)).subset(np.array([3, 2]))
+    np.testing.assert_array_equal(shared.variances(0.5), [4.0, 2.0])
     single = Replicates.of(KEYS, np.arange(8.0)).subset(np.array([3, 2]))
     assert single.single
     np.testing.assert_array_equal(single.merged(0.3)[0], [7.0, 3.0])
