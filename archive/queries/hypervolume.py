@@ -162,5 +162,12 @@ def hypervolume(scores: Array, reference: Array) -> float:
 
 
 def history(scores: Array, reference: Array) -> Array:
-    """Return the hypervolume of the first 1, 2, … rows: (n,) float64, nondecreasing."""
-    return np.array(volumes(list(enumerate(scores)), reference), np.float64)
+    """Return the hypervolume of the first 1, 2, … rows: (n,) float64, nondecreasing.
+
+    Args:
+        scores: (n, M) float64, larger is better; a row with a NaN or an infinity adds nothing.
+        reference: (M,) float64: r.
+    """
+    stages = [(at, row if np.isfinite(row).all() else None) for at, row in enumerate(scores)]
+    reached = [0.0 if volume is None else volume for volume in volumes(stages, reference)]
+    return np.maximum.accumulate(np.array(reached, np.float64))

@@ -1,7 +1,8 @@
 """Hypervolume of searches for several objectives, as a share of that of the whole table.
 
 The first objective is the task's, the others are costs of its table, to minimise. The reference point is the worst
-value of each objective in the table. Shares are those of the noise-free values of the evaluated networks.
+value of each objective in the table. Shares are those of the noise-free values of the evaluated networks. A network
+without a finite value of each objective adds nothing to a hypervolume.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from archive.agents.benchmarks.search.contestants import Contestant
 from archive.agents.objectives.goals import Goals
 from archive.agents.objectives.support import capable
 from archive.agents.surrogates.base import Array
+from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError
 from archive.queries import hypervolume
 from archive.store.ranking.pareto_front import nondominated
@@ -62,7 +64,7 @@ class FrontComparison:
 
     Raises:
         UnknownNameError: The table has no such cost.
-        UsageError: There are no costs.
+        UsageError: There are no costs, or the hypervolume of the table is 0.
     """
 
     def __init__(self, table: CostedTable, costs: Sequence[str]) -> None:
@@ -75,12 +77,17 @@ class FrontComparison:
         problem = table.problem
         objectives = Objective(problem.objective, problem.direction), *(Objective(name, "minimise") for name in costs)
         self.table, self.goals = table, Goals(objectives, table.costs)
+        if not len(self.scores) or not self._volume:
+            names = ", ".join(each.name for each in objectives)
+            raise UsageError(
+                f"a share of the hypervolume needs networks that differ in each of {names}; of {problem.label}, "
+                f"{len(self.scores)} have a value of each, and their hypervolume is 0"
+            )
 
     @cached_property
     def scores(self) -> Array:
         """Scores of all networks with every objective: (n, M) float64."""
-        scores = self.goals.known_scores(self.table.members)
-        scores[:, 0] = self.table.scores(self.table.members)
+        scores = self._scores(self.table.members)
         return scores[np.isfinite(scores).all(axis=1)]
 
     @property
@@ -101,9 +108,7 @@ class FrontComparison:
         begin = time.process_time()
         searches = [self._search(agents, seed, budget) for seed in range(seeds)]
         seconds = (time.process_time() - begin) / seeds
-        reference = self.scores.min(axis=0)
-        whole = hypervolume.hypervolume(self.scores, reference)
-        reached = [hypervolume.history(scores, reference) / whole for scores in searches]
+        reached = [hypervolume.history(scores, self._reference) / self._volume for scores in searches]
         counts = sorted({*(count for count in QUERIES if count < budget), budget})
         return FrontRow(
             contestant.name,
@@ -114,10 +119,22 @@ class FrontComparison:
     def _search(self, agents: Sequence[Agent], seed: int, budget: int) -> Array:
         """Return the noise-free scores in the order of the evaluations: (budget, M) float64."""
         past = evaluations(agents, self.table.problem, seed, budget, lambda _, seen: History(seen, goals=self.goals))
-        networks = [seen[-1].architecture for seen in past]
+        return self._scores([seen[-1].architecture for seen in past])
+
+    def _scores(self, networks: Sequence[Architecture]) -> Array:
+        """Return the noise-free scores of networks, NaN or infinite where the table has no value: (n, M) float64."""
         scores = self.goals.known_scores(networks)
         scores[:, 0] = self.table.scores(networks)
         return scores
+
+    @cached_property
+    def _reference(self) -> Array:
+        worst: Array = self.scores.min(axis=0)
+        return worst
+
+    @cached_property
+    def _volume(self) -> float:
+        return hypervolume.hypervolume(self.scores, self._reference)
 
 
 def _names() -> str:

@@ -83,6 +83,16 @@ def test_the_history_of_the_hypervolume_is_that_of_each_prefix():
     assert history(scores, reference) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("objectives", [2, 3])
+@pytest.mark.parametrize("missing", [np.nan, np.inf, -np.inf])
+def test_rows_that_are_not_finite_add_nothing_to_the_history(missing, objectives):
+    rng = np.random.default_rng(0)
+    scores, reference = rng.random((20, objectives)), np.zeros(objectives)
+    scores[rng.random(20) < 0.4, 1] = missing
+    known = [scores[: at + 1][np.isfinite(scores[: at + 1, 1])] for at in range(20)]
+    assert history(scores, reference) == pytest.approx([hypervolume(rows, reference) for rows in known])
+
+
 def test_of_equal_points_the_first_is_in_the_pareto_set():
     scores = np.array([[0.0, 2.0], [1.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 2.0]])
     assert nondominated(scores).tolist() == [True, True, False, False, False]

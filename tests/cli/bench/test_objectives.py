@@ -12,7 +12,7 @@ from archive.cli import main
 from archive.cli.documents.objectives import FeasibleComparisonDocument, FrontComparisonDocument
 from tests.support.json_documents import faults
 
-CELLS = 24
+CELLS, GAPS = 24, 18
 
 
 @pytest.fixture(scope="module")
@@ -25,14 +25,34 @@ def table(tmp_path_factory):
     return f"table:{path}#score"
 
 
+@pytest.fixture(scope="module")
+def gaps(tmp_path_factory):
+    """A table of three decisions, with missing and infinite latencies."""
+    path = tmp_path_factory.mktemp("table") / "gaps.csv"
+    lines = ["set:width,set:depth,set:act,score,latency_ms,params"]
+    for at in range(GAPS):
+        latency = "" if at % 5 == 1 else "inf" if at == 8 else 20 - at
+        lines.append(f"w{at % 3},d{at // 3 % 3},a{at // 9},{at * 7 % GAPS},{latency},{1 + at * 5 % GAPS}")
+    path.write_text("\n".join(lines))
+    return f"table:{path}#score"
+
+
+@pytest.fixture(scope="module")
+def flat(tmp_path_factory):
+    """A table whose networks have one latency."""
+    path = tmp_path_factory.mktemp("table") / "flat.csv"
+    path.write_text("set:width,score,latency_ms\na,1,4\nb,2,4\nc,3,\n")
+    return f"table:{path}#score"
+
+
 @pytest.fixture
 def types(table, capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("ARCHIVE_HOME", str(tmp_path))
 
-    def command(*arguments, code=0, agents=("random", "nsga2")):
+    def command(*arguments, code=0, agents=("random", "nsga2"), task=table):
         chosen = [f"--agent={name}" for name in agents]
         with pytest.raises(SystemExit) as ended:
-            main.main(["bench", "objectives", "--task", table, *chosen, *arguments])
+            main.main(["bench", "objectives", "--task", task, *chosen, *arguments])
         shown = capsys.readouterr()
         assert ended.value.code == code, shown.err
         return shown.out if code == 0 else shown.err
@@ -49,6 +69,14 @@ def test_a_search_of_the_whole_table_has_its_hypervolume(types):
         assert list(row["shares"]) == ["20", str(CELLS)]
         assert row["shares"][str(CELLS)] == pytest.approx([1.0, 1.0])
         assert all(0.0 < share < 1.0 for share in row["shares"]["20"])
+
+
+def test_a_network_without_a_cost_adds_no_hypervolume(types, gaps):
+    whole = ["--cost", "latency_ms", "--cost", "params", "--seeds", "3", "--budget", str(GAPS), "--json"]
+    shown = json.loads(types(*whole, task=gaps))
+    assert shown["networks"] == GAPS - 5
+    for row in shown["rows"]:
+        assert row["shares"][str(GAPS)] == pytest.approx([1.0] * 3)
 
 
 def test_a_known_bound_restricts_the_space_and_a_measured_one_the_results(types):
@@ -83,3 +111,8 @@ def test_a_search_that_finds_nothing_counts_as_its_budget(types):
 )
 def test_mistakes_are_named(arguments, agents, message, types):
     assert message in types(*arguments, "--budget", "2", code=2, agents=agents)
+
+
+def test_a_table_without_a_hypervolume_is_refused(types, flat):
+    refused = types("--cost", "latency_ms", "--budget", "2", code=2, task=flat)
+    assert "differ in each of score, latency_ms" in refused and "2 have a value of each" in refused
