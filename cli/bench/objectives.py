@@ -39,7 +39,8 @@ AGENTS = ("portfolio", "optuna-gp", "optuna-tpe", "nsga2", "random")
     "constraints",
     multiple=True,
     metavar="NAME<=NUMBER|NAME@SHARE",
-    help="Bound on a cost of the table; NAME@SHARE is one that this share of the networks meets. May be repeated.",
+    help="Bound on a cost of the table; NAME@SHARE is one that this share of the networks with that cost meets. May be "
+    "repeated.",
 )
 @click.option(
     "--measured", multiple=True, metavar="NAME", help="Cost that agents learn from the results. May be repeated."

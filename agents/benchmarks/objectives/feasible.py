@@ -1,7 +1,7 @@
 """Evaluations until the best network of a table that meets constraints.
 
 A bound on a known cost restricts the space. A measured quantity is learnt from the results. A search that does not find
-the best network counts as its budget.
+the best network counts as its budget. A network without a value in the table is never the best one.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from archive.constraints import Constraint, parse
 from archive.errors import UnknownNameError, UsageError
 from archive.spaces.constrained import constrained
 from archive.store.records import Result
+from archive.store.studies.creation import check_constraints
 
 
 @dataclass(frozen=True)
@@ -61,18 +62,20 @@ class FeasibleComparison:
 
     Args:
         table: The table.
-        constraints: Texts `NAME<=NUMBER`, or `NAME@SHARE`: an upper bound that this share of the networks meets.
+        constraints: Texts `NAME<=NUMBER`, or `NAME@SHARE`: an upper bound that this share of the networks with a
+            finite cost meets.
         measured: Names of quantities that agents learn from the results.
 
     Raises:
         UnknownNameError: The table has no such quantity.
-        UsageError: A text is no constraint.
+        UsageError: A text is no constraint, or no study can have these constraints.
     """
 
     def __init__(self, table: CostedTable, constraints: Sequence[str], measured: Collection[str] = ()) -> None:
         """Read the constraints."""
         self.table = table
         limits = tuple(self._limit(text) for text in constraints)
+        check_constraints(limits)
         for name in [*(one.name for one in limits), *measured]:
             if name not in table.costs:
                 raise UnknownNameError("cost", name, tuple(table.costs))
@@ -87,11 +90,13 @@ class FeasibleComparison:
     @cached_property
     def best(self) -> frozenset[str]:
         """Functional keys of the best networks that meet the constraints."""
-        if not self._members:
-            limits = " and ".join(map(str, self.constraints.constraints))
-            raise UsageError(f"no network of {self.table.problem.label} meets {limits}")
         scores = self.table.scores(self._members)
-        best = np.flatnonzero(scores == scores.max()).tolist()
+        known = scores[np.isfinite(scores)]
+        if not known.size:
+            limits = " and ".join(map(str, self.constraints.constraints))
+            which = "that meets the constraints has a value" if self._members else f"meets {limits}"
+            raise UsageError(f"no network of {self.table.problem.label} {which}")
+        best = np.flatnonzero(scores == known.max()).tolist()
         return frozenset(self._members[at].functional_key for at in best)
 
     @cached_property
@@ -102,7 +107,7 @@ class FeasibleComparison:
         """Search with each seed until the best network is found.
 
         Raises:
-            UsageError: No network meets the constraints.
+            UsageError: No network with a value meets the constraints.
         """
         best = self.best
         space = constrained(self.table.space, self.constraints.constraints, self.constraints.known)
@@ -144,4 +149,7 @@ class FeasibleComparison:
         if not 0.0 < at <= 1.0:
             raise UsageError(f"the share of a bound {name}@SHARE must be in (0, 1], got {share!r}")
         values = self.table.costs[name](self.table.members)
-        return Constraint(name, "<=", float(np.nanquantile(values, at, method="lower")))
+        known = values[np.isfinite(values)]
+        if not known.size:
+            raise UsageError(f"no network of {self.table.problem.label} has a finite {name}, so a share has no bound")
+        return Constraint(name, "<=", float(np.quantile(known, at, method="lower")))

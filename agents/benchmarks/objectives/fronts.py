@@ -27,6 +27,7 @@ from archive.errors import UnknownNameError, UsageError
 from archive.queries import hypervolume
 from archive.store.ranking.pareto_front import nondominated
 from archive.store.records import Objective
+from archive.store.studies.creation import check_objectives
 
 QUERIES = (20, 40, 50, 60, 100)
 """Numbers of evaluations that a row reports, as far as the budget reaches."""
@@ -64,7 +65,7 @@ class FrontComparison:
 
     Raises:
         UnknownNameError: The table has no such cost.
-        UsageError: There are no costs, or the hypervolume of the table is 0.
+        UsageError: There are no costs, no study can have these objectives, or the hypervolume of the table is 0.
     """
 
     def __init__(self, table: CostedTable, costs: Sequence[str]) -> None:
@@ -76,6 +77,7 @@ class FrontComparison:
             raise UsageError("a front needs one or more costs beside the value, got none")
         problem = table.problem
         objectives = Objective(problem.objective, problem.direction), *(Objective(name, "minimise") for name in costs)
+        check_objectives(objectives)
         self.table, self.goals = table, Goals(objectives, table.costs)
         if not len(self.scores) or not self._volume:
             names = ", ".join(each.name for each in objectives)

@@ -6,7 +6,7 @@ Agents see the same histories as in `archive search` with one proposal at a time
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from archive.agents.benchmarks.search.plan import Problem
 from archive.agents.provenance import generator
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
+from archive.errors import TrainingError
 from archive.known_costs import KnownCosts
 from archive.spaces.base import Space
 from archive.store.records import Result, sign
@@ -26,7 +27,7 @@ class CostedTable:
 
     Attributes:
         problem: The task.
-        space: Its space, all of whose members have a result.
+        space: Its space.
         costs: Known costs of the members.
     """
 
@@ -40,7 +41,7 @@ class CostedTable:
         return self.space.members() or ()
 
     def scores(self, networks: Sequence[Architecture]) -> Array:
-        """Return the noise-free values of networks, larger is better: (n,) float64."""
+        """Return the noise-free values of networks, larger is better, NaN without one: (n,) float64."""
         truth = self.problem.truth
         assert truth is not None
         values = np.array([truth(one.functional_key)[0] for one in networks], np.float64)
@@ -57,6 +58,8 @@ def evaluations(
 ) -> Iterator[list[Observation]]:
     """Yield all observations of a search after each evaluation, up to a budget.
 
+    A network of which the table has no value is a failed evaluation: it does not count towards the budget.
+
     Args:
         agents: One agent, or several that take turns.
         problem: The task that answers.
@@ -66,14 +69,19 @@ def evaluations(
         measured: Measured quantities of a result, for `Observation.measured`.
     """
     seen: list[Observation] = []
+    failed: list[Architecture] = []
     while len(seen) < budget:
         agent = agents[len(seen) % len(agents)]
-        past = history(agent, tuple(seen))
+        past = replace(history(agent, tuple(seen)), failed=tuple(failed))
         suggestions = agent.propose(past, 1, generator(seed, past))
         if not suggestions:
             return
-        name = f"search#{len(seen):05d}"
-        result = problem.evaluated(suggestions[0].architecture, name)
+        network, name = suggestions[0].architecture, f"search#{len(seen):05d}"
+        try:
+            result = problem.evaluated(network, name)
+        except TrainingError:
+            failed.append(network)
+            continue
         score = sign(problem.direction) * result.value
-        seen.append(Observation(suggestions[0].architecture, score, name, seed=result.seed, measured=measured(result)))
+        seen.append(Observation(network, score, name, seed=result.seed, measured=measured(result)))
         yield seen

@@ -27,12 +27,13 @@ def table(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def gaps(tmp_path_factory):
-    """A table of three decisions, with missing and infinite latencies."""
+    """A table of three decisions, with missing and infinite latencies, and without two of the scores."""
     path = tmp_path_factory.mktemp("table") / "gaps.csv"
     lines = ["set:width,set:depth,set:act,score,latency_ms,params"]
     for at in range(GAPS):
         latency = "" if at % 5 == 1 else "inf" if at == 8 else 20 - at
-        lines.append(f"w{at % 3},d{at // 3 % 3},a{at // 9},{at * 7 % GAPS},{latency},{1 + at * 5 % GAPS}")
+        score = "" if at in (3, 12) else at * 7 % GAPS
+        lines.append(f"w{at % 3},d{at // 3 % 3},a{at // 9},{score},{latency},{1 + at * 5 % GAPS}")
     path.write_text("\n".join(lines))
     return f"table:{path}#score"
 
@@ -71,10 +72,10 @@ def test_a_search_of_the_whole_table_has_its_hypervolume(types):
         assert all(0.0 < share < 1.0 for share in row["shares"]["20"])
 
 
-def test_a_network_without_a_cost_adds_no_hypervolume(types, gaps):
+def test_a_network_without_a_value_or_a_cost_adds_no_hypervolume(types, gaps):
     whole = ["--cost", "latency_ms", "--cost", "params", "--seeds", "3", "--budget", str(GAPS), "--json"]
     shown = json.loads(types(*whole, task=gaps))
-    assert shown["networks"] == GAPS - 5
+    assert shown["networks"] == GAPS - 7
     for row in shown["rows"]:
         assert row["shares"][str(GAPS)] == pytest.approx([1.0] * 3)
 
@@ -91,6 +92,20 @@ def test_a_known_bound_restricts_the_space_and_a_measured_one_the_results(types)
     assert row["queries"][0] is not None and row["infeasible"] > 0
 
 
+def test_a_share_is_one_of_the_networks_with_the_cost_and_the_best_one_has_a_value(types, gaps):
+    bounds = ["--constraint", "latency_ms@1.0", "--seeds", "3", "--budget", str(GAPS), "--json"]
+    shown = json.loads(types(*bounds, task=gaps))
+    assert shown["constraints"] == ["latency_ms<=20"]
+    assert (shown["feasible"], shown["networks"]) == (GAPS - 5, GAPS)
+    for row in shown["rows"]:
+        assert all(1 <= queries <= GAPS - 7 for queries in row["queries"])
+
+
+def test_networks_without_a_value_are_not_the_best(types, gaps):
+    refused = types("--constraint", "latency_ms<=8", "--constraint", "latency_ms>7", code=2, task=gaps)
+    assert "no network of gaps-score that meets the constraints has a value" in refused
+
+
 def test_a_search_that_finds_nothing_counts_as_its_budget(types):
     shown = types("--constraint", "latency_ms<=200", "--seeds", "1", "--budget", "1", agents=["random"])
     assert "1+" in shown
@@ -103,6 +118,8 @@ def test_a_search_that_finds_nothing_counts_as_its_budget(types):
         (["--cost", "latency_ms", "--constraint", "latency_ms<3"], ["random"], "--cost, or the bounds"),
         (["--cost", "latency_ms", "--measured", "latency_ms"], ["random"], "it needs --constraint"),
         (["--cost", "latency"], ["random"], "latency_ms"),
+        (["--cost", "latency_ms", "--cost", "latency_ms"], ["random"], "need different names"),
+        (["--constraint", "latency_ms<3", "--constraint", "latency_ms<=9"], ["random"], "one bound of each kind"),
         (["--constraint", "flops<3"], ["random"], "flops"),
         (["--constraint", "latency_ms@2"], ["random"], "in (0, 1], got '2'"),
         (["--constraint", "latency_ms<0"], ["random"], "no network"),
