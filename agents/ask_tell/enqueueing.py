@@ -6,19 +6,39 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from archive import __version__
+from archive.known_costs import KnownCosts
 from archive.queue import lookups
+from archive.spaces import recorded
+from archive.spaces.constrained import constrained
 
 if TYPE_CHECKING:
     from archive.agents.ask_tell.types import EnqueuedArchitecture
     from archive.api import Archive
     from archive.spaces.base import Space
-    from archive.store.records import Proposal
+    from archive.store.records import Proposal, Study
 
 PERSON = "person"
 """Kind of agent on record for architectures that a person enqueued or told."""
 
 LANGUAGE_MODEL = "language-model"
 """Kind of agent on record for architectures that a language model enqueued."""
+
+
+def space_of(archive: Archive, study: Study, costs: KnownCosts) -> Space:
+    """Return the networks that may be added to a stored study: the members of its space that meet its constraints.
+
+    Args:
+        archive: The archive of the study.
+        study: The study.
+        costs: Known costs of its networks.
+
+    Raises:
+        SettingsError: The table of its space may not be opened here.
+        UnknownNameError: No space has its name here.
+        UsageError: The table cannot be read.
+    """
+    whole = recorded.of_record(study.space, study.space_config, archive.connection.settings.home)
+    return constrained(whole, study.constraints, costs)
 
 
 def add(
@@ -36,7 +56,7 @@ def add(
     Args:
         archive: The archive of the study.
         study: Name of the study.
-        space: Space of the study.
+        space: Space of the study, with its constraints on known costs (`space_of`).
         enqueued: The network, with the reason for it.
         kind: Kind of the agent on record.
         config: Its settings on record.
@@ -46,7 +66,8 @@ def add(
         None instead of a proposal where the budget is spent.
 
     Raises:
-        InvalidArchitectureError: The network is not a member of the space.
+        InvalidArchitectureError: The network is not a member of the space, or does not meet a constraint on a known
+            cost.
         UnknownNameError: There is no such study.
         UsageError: The priority is not a finite number.
     """

@@ -15,10 +15,9 @@ from archive.agents.ask_tell import enqueueing
 from archive.agents.ask_tell.types import EnqueuedArchitecture
 from archive.api import Archive
 from archive.errors import UsageError
+from archive.known_costs import NO_COSTS
 from archive.mcp.arguments import NetworkArgument, StudyName, network_of
 from archive.mcp.limits import WAIT_SECONDS
-from archive.spaces import recorded
-from archive.spaces.constrained import constrained
 from archive.store.properties import whole_id
 from archive.store.records import State
 from archive.store.snapshots import ProposalView, read_view
@@ -85,13 +84,13 @@ def propose(
         None if parent is None else archive.architectures.get(find(parent)),
         tuple(operations or ()),
     )
-    home = archive.connection.settings.home
-    space = recorded.of_record(record.space, record.space_config, home)
+    costs = NO_COSTS
     if record.constraints:
         # Imported here because it loads the builders of networks.
         from archive.trainer.tasks import known_costs
 
-        space = constrained(space, record.constraints, known_costs.of_study(record, home))
+        costs = known_costs.of_study(record, archive.connection.settings.home)
+    space = enqueueing.space_of(archive, record, costs)
     config = {} if model is None else {"model": model}
     proposal, new = enqueueing.add(
         archive, study, space, enqueued, enqueueing.LANGUAGE_MODEL, config, reuse=not retrain

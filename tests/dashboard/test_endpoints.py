@@ -7,13 +7,17 @@ from collections import OrderedDict
 import numpy as np
 import pytest
 
+from archive import spaces
+from archive.architecture import codec
 from archive.constraints import Constraint
 from archive.dashboard import jobs
 from archive.dashboard.endpoints import maps
 from archive.dashboard.wire import dumps
 from archive.errors import UsageError
 from archive.plots.data import network_map
+from archive.spaces import recorded
 from archive.store.records import Objective, Result, State
+from archive.trainer.tasks import known_costs, registry
 from tests.support import wait_until
 from tests.support.stores import Repeat, Suggestion, cells, evaluate, propose, study, suggest
 
@@ -226,6 +230,36 @@ def test_changes_exist_only_with_write(archive, served):
     assert (head["about"]["note"], head["about"]["tags"]) == (EVIL, ["a", "b"])
     assert change("annotate", study="study", tags="a").status_code == 400
     assert change("annotate", study="none").status_code == 404
+
+
+def test_a_network_that_no_agent_may_propose_is_not_enqueued(archive, served, tmp_path, monkeypatch):
+    few, many = (spaces.get("mlp").initial_pool()[at] for at in (0, -1))
+    limit = float(known_costs.of_task(registry.get("digits"), "digits/1")["params"]([few])[0])
+    limits = (Constraint("params", "<=", limit),)
+    archive.studies.create(study(space="mlp", constraints=limits))
+    (listed, other), path = cells(2), tmp_path / "cells.csv"
+    path.write_text(f"arch_str,score\n{codec.to_nasbench201(listed)},1\n")
+    table = spaces.get("nasbench201", table=str(path))
+    archive.studies.create(study("table", space_config=table.config))
+    recorded.name_table(table, archive.connection.settings.home)
+    client = served(write=True)
+
+    def enqueue(name, network):
+        return client.post("/api/changes/enqueue", json={"study": name, "network": _stored(archive, network)})
+
+    assert enqueue("study", few).status_code == 200
+    assert enqueue("table", listed).status_code == 200
+    for name, network, reason in (
+        ("study", many, f"does not meet params<={limit:.15g}"),
+        ("study", listed, "must be of space mlp, got nasbench201"),
+        ("table", other, "does not hold the architecture"),
+    ):
+        refused = enqueue(name, network)
+        assert refused.status_code == 400 and reason in refused.text
+    archive.studies.set_budget("table", 1)
+    archive.studies.set_budget("study", 1)
+    assert "has this network already, as number 0" in enqueue("table", listed).text
+    assert [len(archive.proposals.list(name)) for name in ("study", "table")] == [1, 1]
 
 
 def _stored(archive, network):

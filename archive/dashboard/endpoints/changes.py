@@ -6,7 +6,6 @@ Each function takes the JSON of a request, and returns that of its answer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
@@ -14,12 +13,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from archive import __version__
-from archive.architecture.graph import Architecture
 from archive.dashboard import stopping
 from archive.dashboard.endpoints.inputs import archive_of, body, news_of, text_of
 from archive.dashboard.wire import json_response
 from archive.errors import UsageError
+from archive.known_costs import NO_COSTS
 from archive.store import notes
 from archive.store.properties import study_of
 
@@ -33,14 +31,6 @@ LARGEST = 1e15
 """Largest priority, either way: below it, floats tell all integers apart."""
 
 Change = Callable[["Archive", dict[str, Any]], dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class RequestedNetwork:
-    """A network that a user wants evaluated."""
-
-    architecture: Architecture
-    priority: float
 
 
 def stop(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
@@ -72,16 +62,27 @@ def prioritise(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def enqueue(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
-    """Propose a network of the archive in a study."""
+    """Propose a network of the archive in a study, of whose space it must be a member."""
+    # Imported here because the page starts without spaces and agents.
+    from archive.agents.ask_tell import enqueueing
+    from archive.agents.ask_tell.types import EnqueuedArchitecture
+
     study, key = archive.studies.get(text_of(document, "study")), text_of(document, "network")
     network = archive.architectures.get(archive.architectures.find(key))
-    if network.space != study.space:
-        raise UsageError(f"the study {study.name} is in the space {study.space}, the network in {network.space}")
-    agent = archive.proposals.register_agent(AGENT, {}, __version__)
-    made = archive.proposals.create(study.name, agent, [RequestedNetwork(network, _priority(document))])
-    if not made:
-        raise UsageError(f"the study {study.name} has this network already, or its budget is spent")
-    return {"study": study.name, "proposal": made[0].id, "number": made[0].number}
+    costs = NO_COSTS
+    if study.constraints:
+        # Imported here because it loads the builders of networks.
+        from archive.trainer.tasks import known_costs
+
+        costs = known_costs.of_study(study, archive.connection.settings.home)
+    space = enqueueing.space_of(archive, study, costs)
+    requested = EnqueuedArchitecture(network, _priority(document))
+    made, new = enqueueing.add(archive, study.name, space, requested, AGENT)
+    if made is None:
+        raise UsageError(f"the study {study.name} has spent its budget of {study.budget} evaluations")
+    if not new:
+        raise UsageError(f"the study {study.name} has this network already, as number {made.number}")
+    return {"study": study.name, "proposal": made.id, "number": made.number}
 
 
 def annotate(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
