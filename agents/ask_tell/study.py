@@ -23,15 +23,7 @@ from typing import TYPE_CHECKING
 from archive.agents.ask_tell import enqueueing
 from archive.agents.ask_tell.asker import Asker
 from archive.agents.ask_tell.told import checked
-from archive.agents.ask_tell.types import (
-    Batch,
-    EnqueuedArchitecture,
-    LeasedProposal,
-    Told,
-    lists,
-    network,
-    real,
-)
+from archive.agents.ask_tell.types import Batch, EnqueuedArchitecture, LeasedProposal, Told, lists, network, real
 from archive.agents.base import Agent
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
@@ -152,7 +144,7 @@ class AskTellStudy:
             seconds: Duration of the evaluation.
 
         Returns:
-            Whether this value is the one on record; the first value told is kept.
+            Whether the values of the objectives are those on record; the first result told is kept.
 
         Raises:
             UsageError: A value is missing or not a number, the proposal is of another study, or a network is not of the
@@ -179,7 +171,7 @@ class AskTellStudy:
             )
             self.archive.proposals.complete(proposal.id, token, result)
         self._curves.pop(proposal.id, None)
-        return self._value(proposal.id) == values[0]
+        return self._values(proposal.id, [each.name for each in record.further]) == list(values)
 
     def fail(self, asked: LeasedProposal, reason: str) -> None:
         """Record a failure with its reason: the network is not proposed again, and surrogates are not fitted to it.
@@ -294,6 +286,8 @@ class AskTellStudy:
         enqueued = EnqueuedArchitecture(architecture, priority, motivation)
         return enqueueing.add(self.archive, self.name, space, enqueued)[0]
 
-    def _value(self, id_: str) -> float | None:
-        rows = self.archive.query("MATCH (e:Evaluation {id: $id}) RETURN e.value", {"id": id_}).rows
-        return rows[0][0] if rows else None
+    def _values(self, id_: str, further: Sequence[str]) -> list[float | None]:
+        """Return the recorded values of the objectives of a proposal; empty without a result."""
+        result = "MATCH (e:Evaluation {id: $id}) RETURN e.value, [name IN $further | e['metric_' + name]]"
+        rows = self.archive.query(result, {"id": id_, "further": list(further)}).rows
+        return [rows[0][0], *rows[0][1]] if rows else []

@@ -21,13 +21,16 @@ def study(archive):
     return agents.study(archive, "mine", "nasbench201", objective=NAMES, seed=1)
 
 
+@pytest.mark.every_server
 def test_values_are_told_in_order_by_name_or_beside_the_first(archive, study):
     a, b, c = study.ask("random", 3)
     assert study.tell(a, (0.5, 3.0, 1))
     assert study.tell(b, {"wins": 2, "accuracy": 0.4, "latency_ms": 9.0}, metrics={"loss": 0.1})
     assert study.tell(c, 0.3, metrics={"latency_ms": 1.0, "wins": 0})
-    # The first result told is kept.
+    # The first result told is kept, in all objectives.
     assert not study.tell(c, (0.9, 1.0, 0))
+    assert not study.tell(c, (0.3, 1.0, 7))
+    assert study.tell(c, (0.3, 1.0, 0))
     assert [each.metrics for each in study.evaluations()] == [
         {"accuracy": 0.5, "latency_ms": 3.0, "wins": 1.0},
         {"accuracy": 0.4, "latency_ms": 9.0, "wins": 2.0, "loss": 0.1},
