@@ -113,12 +113,14 @@ def _objectives(objective: str | Sequence[str] | None, direction: Direction | No
 
 
 def _only_objective(text: str | None, direction: Direction | None, *, new: bool) -> dict[str, Any]:
-    if text is None or ":" not in text:
+    if text is None:
+        return {"direction": direction}
+    if ":" not in text:
         # An existing study keeps the direction that it was opened with.
-        return {"objective": text, "direction": direction or (direction_of(text) if text and new else None)}
+        return {"objective": text, "direction": direction or (direction_of(text) if new else None), "further": ()}
     only = parse(text)
     if direction not in (None, only.direction):
         raise UsageError(
             f"the objective {text} has another direction than direction={direction!r}: leave one of them out"
         )
-    return {"objective": only.name, "direction": only.direction}
+    return {"objective": only.name, "direction": only.direction, "further": ()}

@@ -41,8 +41,9 @@ def test_values_are_told_in_order_by_name_or_beside_the_first(archive, study):
     # Opened again, with and without the objectives.
     assert agents.study(archive, "mine").record.objectives == study.record.objectives
     assert [each.direction for each in study.record.objectives] == ["maximise", "minimise", "maximise"]
-    with pytest.raises(StudyConflictError, match="exists with the objectives"):
-        agents.study(archive, "mine", objective=NAMES[:2])
+    for others in (NAMES[:2], "accuracy", "accuracy:maximise"):
+        with pytest.raises(StudyConflictError, match="exists with the objectives"):
+            agents.study(archive, "mine", objective=others)
 
 
 def test_arrays_stand_for_their_values(archive, study):
