@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from archive.agents.ask_tell import enqueueing
 from archive.agents.ask_tell.asker import Asker
 from archive.agents.ask_tell.told import checked
-from archive.agents.ask_tell.types import Batch, EnqueuedArchitecture, LeasedProposal, Told, lists, network, real
+from archive.agents.ask_tell.types import Batch, EnqueuedArchitecture, LeasedProposal, Told, lists, network, numbers_of
 from archive.agents.base import Agent
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
@@ -115,7 +115,7 @@ class AskTellStudy:
         """
         if step < 0:
             raise UsageError(f"step must be >= 0, got {step}")
-        values = {name: real(value, name) for name, value in metrics.items()}
+        values = numbers_of(metrics)
         curve = {**self._curves.get(asked.id, {}), step: values}
         for at, others in curve.items():
             if "epoch" in values or not values or others.keys() != values.keys():
@@ -138,8 +138,8 @@ class AskTellStudy:
             told: The evaluated proposal: as `ask` returned it, a proposal or its id, or any network of the space, which
                 becomes a proposal if it is none yet. It counts even where the budget is spent.
             value: The study's objective, in its own unit; of several objectives, a value for each in their order, or a
-                mapping by name, in which constrained metrics may be. NaN or an infinity is no result: the proposal
-                fails with that reason.
+                mapping by name, in which constrained metrics may be. Those with a known cost may be left out. NaN or an
+                infinity is no result: the proposal fails with that reason.
             metrics: Other metrics; objectives beside the first and constrained metrics may be among them.
             seconds: Duration of the evaluation.
 
@@ -147,8 +147,8 @@ class AskTellStudy:
             Whether the values of the objectives are those on record; the first result told is kept.
 
         Raises:
-            UsageError: A value is missing or not a number, the proposal is of another study, or a network is not of the
-                space.
+            UsageError: A value is missing, not a number or not that of a known cost, a metric has no name, the proposal
+                is of another study, or a network is not of the space.
         """
         record = self.record
         objectives = record.objectives

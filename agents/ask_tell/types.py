@@ -122,13 +122,27 @@ def real(value: Any, what: str) -> float:
         raise UsageError(f"{what} must be a number, got {value!r:.80}") from None
 
 
+def numbers_of(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return metrics by name as floats.
+
+    Raises:
+        UsageError: It is no mapping, a value is not a number, or a name is no text, empty or blank at an end.
+    """
+    if not isinstance(metrics, Mapping):
+        raise UsageError(f"metrics must be a mapping of names to numbers, got {metrics!r:.80}")
+    for name in metrics:
+        if not isinstance(name, str) or not name or name != name.strip():
+            raise UsageError(f"a metric needs a name, a text without a blank at an end, got {name!r:.80}")
+    return {name: real(value, name) for name, value in metrics.items()}
+
+
 def values_of(told: Told, objectives: Sequence[Objective], metrics: Mapping[str, float]) -> tuple[float, ...]:
     """Return the value of each objective of a study, in their order.
 
     Args:
         told: The value of the only objective; of several, a value for each in their order, or by name.
         objectives: Objectives of the study.
-        metrics: Further metrics that were told, in which objectives beside the first may be.
+        metrics: Further metrics that were told or are known, in which objectives may be.
 
     Raises:
         UsageError: An objective has no value, a value is not a number, or a name is no objective.

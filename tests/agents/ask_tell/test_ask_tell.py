@@ -188,6 +188,13 @@ def test_bad_input_is_refused(archive, study):
     study.report(asked, 0, {"accuracy": 0.5})
     with pytest.raises(UsageError, match=r"those of the other steps \(accuracy\), got \['loss'\]"):
         study.report(asked, 1, {"loss": 0.5})
+    for metrics in ({1: 2.0}, {"": 2.0}, {" loss": 2.0}):
+        with pytest.raises(UsageError, match="a metric needs a name, a text without a blank at an end, got"):
+            study.tell(asked, 0.5, metrics=metrics)
+        with pytest.raises(UsageError, match="a metric needs a name"):
+            study.report(asked, 1, metrics)
+    with pytest.raises(UsageError, match=r"metrics must be a mapping of names to numbers, got \[0\.5\]"):
+        study.tell(asked, 0.5, metrics=[0.5])
     for n in (0, 1.5, "2"):
         with pytest.raises(UsageError, match=f"a whole number of architectures, at least one, got n = {n!r}"):
             study.ask("random", n)

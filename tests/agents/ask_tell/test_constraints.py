@@ -68,6 +68,40 @@ def test_a_whole_search_meets_constraints_and_can_be_replayed(archive):
     assert recheck(archive, "mine", COSTS).differing == ()
 
 
+def test_an_objective_with_a_known_cost_need_not_be_told(archive):
+    study = agents.study(archive, "two", "nasbench201", objective=["accuracy", "layers:minimise"], costs=COSTS)
+    alone, named, beside = study.ask("random", 3)
+    sizes = [float(len(each.architecture.layers)) for each in (alone, named, beside)]
+    assert study.tell(alone, 0.5)
+    assert study.tell(named, {"accuracy": 0.6, "layers": np.float32(sizes[1])})
+    assert study.tell(beside.id, 0.7, metrics={"layers": sizes[2]})
+    assert [each.metrics["layers"] for each in study.evaluations()] == sizes
+    study.run(lambda network: {"accuracy": len(network.edges)}, budget=5, agent="nsga2")
+    assert len(study.evaluations()) == 5
+    # Without the function, the value is told.
+    with pytest.raises(UsageError, match="there is none of layers"):
+        agents.study(archive, "two").tell(cells(1)[0], 0.5)
+
+
+@pytest.mark.parametrize("settings", [{"objective": ["accuracy", "layers:minimise"]}, {"constraints": ["layers<=8"]}])
+def test_a_told_value_may_not_contradict_a_known_cost(archive, settings):
+    study = agents.study(archive, "mine", "nasbench201", **{"objective": "accuracy", **settings}, costs=COSTS)
+    (asked,) = study.ask("random")
+    size = len(asked.architecture.layers)
+    with pytest.raises(UsageError, match=f"layers is a known cost, {size} for this network, got {size + 1}"):
+        study.tell(asked, {"accuracy": 0.5, "layers": size + 1})
+    assert study.tell(asked, {"accuracy": 0.5, "layers": size})
+
+
+def test_a_cost_that_the_function_does_not_know_is_told(archive):
+    costs = {"layers": lambda networks: [np.nan] * len(networks)}
+    study = agents.study(archive, "two", "nasbench201", objective=["accuracy", "layers:minimise"], costs=costs)
+    with pytest.raises(UsageError, match="there is none of layers"):
+        study.tell(cells(1)[0], 0.5)
+    assert study.tell(cells(1)[0], (0.5, 3.0))
+    assert study.pareto_set().values == ((0.5, 3.0),)
+
+
 def test_a_known_cost_is_never_asked_about_no_network(archive):
     # Functions of arrays fail without a row.
     costs = {"layers": lambda networks: np.stack([[len(each.layers), 1.0] for each in networks]) @ [1.0, 0.0]}
