@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from archive.constraints import parse as parse_constraint
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from archive.agents.ask_tell.study import AskTellStudy
     from archive.api import Archive
     from archive.spaces.base import Space
-    from archive.store.records import Direction
+    from archive.store.records import Direction, Study
 
 
 def study(
@@ -27,7 +28,7 @@ def study(
     protocol: str | None = None,
     objective: str | Sequence[str] | None = None,
     direction: Direction | None = None,
-    constraints: Sequence[str] | None = None,
+    constraints: str | Sequence[str] | None = None,
     budget: int | None = None,
     seed: int | None = None,
     warm_start: str | Sequence[str] = (),
@@ -45,7 +46,8 @@ def study(
         objective: Name of the value that is told [value], or several objectives; each as `NAME:minimise` or
             `NAME:maximise`, the direction left out where the name declares one (`archive.store.objective_names`).
         direction: Whether larger or smaller values of the only objective are better [that of its name, else maximise].
-        constraints: Bounds on metrics that are told or on costs, `NAME<=NUMBER` with `<=`, `<`, `>=` or `>` [none].
+        constraints: A bound on a metric that is told or on a cost, or several, `NAME<=NUMBER` with `<=`, `<`, `>=` or
+            `>` [none].
         budget: Most evaluations [no limit].
         seed: Seed of the agents [0].
         warm_start: A study to start warm from, or several, or `"all"` eligible ones: see
@@ -59,8 +61,8 @@ def study(
     Raises:
         StudyConflictError: It exists with other values than those given.
         UnknownNameError: There is no such space or source.
-        UsageError: It is new and no space is given, the budget is less than 1, or an objective or a constraint is
-            invalid.
+        UsageError: It is new and no space is given, the budget is less than 1, an objective or a constraint is invalid,
+            or `costs` has a name that differs from one of them by a slip.
         InfeasibleError: No network meets the constraints on known costs.
     """
     from archive import spaces
@@ -87,10 +89,12 @@ def study(
         own_task = task or name
         stored = Study(name, own_task, f"{own_task}/own", own.name, "value", space_config=own.config)
         budget = UNBOUNDED if budget is None else budget
-    limits = None if constraints is None else tuple(map(parse_constraint, constraints))
+    texts = [constraints] if isinstance(constraints, str) else constraints
+    limits = None if texts is None else tuple(map(parse_constraint, texts))
     changes: dict[str, Any] = {"task": task, "protocol": protocol, "constraints": limits}
     changes |= _objectives(objective, direction, new=new)
     requested = replace(stored, **{field: value for field, value in changes.items() if value is not None})
+    _check_costs(requested, costs)
     feasible = constrained(own, requested.constraints, costs)
     if feasible is not own:
         # The search for a network that meets the constraints fails before anything is stored.
@@ -98,6 +102,25 @@ def study(
     sources = [warm_start] if isinstance(warm_start, str) and warm_start != "all" else warm_start
     open_study(archive, requested, budget=budget, seed=seed, sources=sources)
     return AskTellStudy(archive, name, feasible, costs)
+
+
+SLIP = 0.85
+"""Least similarity of two names (`difflib`) of which one is taken for a misspelt other one."""
+
+
+def _check_costs(study: Study, costs: KnownCosts) -> None:
+    """Check that no known cost has a misspelt name; a task may have costs that the study does not use.
+
+    Raises:
+        UsageError: The study does not have the name of a cost, but a similar one without a function.
+    """
+    used = dict.fromkeys([*(each.name for each in study.objectives), *(each.name for each in study.constraints)])
+    for name in costs:
+        if name not in used and get_close_matches(name, [each for each in used if each not in costs], cutoff=SLIP):
+            raise UsageError(
+                f"costs has a function of {name!r}, which is neither an objective nor a constrained quantity of the "
+                f"study: it has {', '.join(used)}"
+            )
 
 
 def _objectives(objective: str | Sequence[str] | None, direction: Direction | None, *, new: bool) -> dict[str, Any]:

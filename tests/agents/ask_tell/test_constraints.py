@@ -14,6 +14,7 @@ from archive.constraints import parse
 from archive.errors import InfeasibleError, InvalidArchitectureError, StudyConflictError, UsageError
 from archive.spaces.constrained import ConstrainedSpace
 from archive.store.records import Objective
+from archive.trainer.tasks import known_costs, registry
 from tests.support.stores import cells
 
 COSTS = {"layers": lambda networks: [float(len(each.layers)) for each in networks]}
@@ -83,7 +84,7 @@ def test_an_objective_with_a_known_cost_need_not_be_told(archive):
         agents.study(archive, "two").tell(cells(1)[0], 0.5)
 
 
-@pytest.mark.parametrize("settings", [{"objective": ["accuracy", "layers:minimise"]}, {"constraints": ["layers<=8"]}])
+@pytest.mark.parametrize("settings", [{"objective": ["accuracy", "layers:minimise"]}, {"constraints": "layers<=8"}])
 def test_a_told_value_may_not_contradict_a_known_cost(archive, settings):
     study = agents.study(archive, "mine", "nasbench201", **{"objective": "accuracy", **settings}, costs=COSTS)
     (asked,) = study.ask("random")
@@ -100,6 +101,18 @@ def test_a_cost_that_the_function_does_not_know_is_told(archive):
         study.tell(cells(1)[0], 0.5)
     assert study.tell(cells(1)[0], (0.5, 3.0))
     assert study.pareto_set().values == ((0.5, 3.0),)
+
+
+def test_costs_with_a_slip_in_the_name_are_refused(archive):
+    for settings in ({"constraints": "layer<=6"}, {"objective": ["accuracy", "layer:minimise"]}):
+        with pytest.raises(UsageError, match=r"costs has a function of 'layers', which is neither .* it has .*layer$"):
+            agents.study(archive, "new", "nasbench201", **settings, costs=COSTS)
+    assert archive.studies.names() == []
+    # Those of a task are more than a study needs.
+    costs = {**known_costs.of_task(registry.get("digits"), "digits/1"), **COSTS}
+    study = agents.study(archive, "new", "nasbench201", constraints="layers<=6", costs=costs)
+    assert study.record.constraints == (parse("layers<=6"),)
+    assert agents.study(archive, "new", constraints=["layers<=6"]).record == study.record
 
 
 def test_a_known_cost_is_never_asked_about_no_network(archive):
