@@ -20,7 +20,7 @@ from archive.agents.provenance import count_in
 from archive.agents.proxies.recorded import LEAST, N_DESIGN
 from archive.store.properties import from_json
 from archive.store.records import State
-from archive.store.snapshots import violation_of
+from archive.store.snapshots import lacks_objective, violation_of
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -101,9 +101,14 @@ def initial_numbers(archive: Archive, snapshot: Snapshot) -> frozenset[int]:
 
 
 def _complete(snapshot: Snapshot) -> Iterable[ProposalView]:
-    """Return the results of whole trainings that meet the constraints, as the incumbent does."""
+    """Return the results of whole trainings that are comparable with the incumbent, a whole one.
+
+    They meet the constraints, and have a value of each objective if the incumbent has.
+    """
+    study, best = snapshot.study, snapshot.incumbent
+    lacking = best is not None and lacks_objective(study, best)
     complete = (view for view in snapshot.proposals if view.state is State.COMPLETE)
-    return (view for view in complete if not violation_of(snapshot.study, view))
+    return (view for view in complete if not violation_of(study, view) and lacks_objective(study, view) == lacking)
 
 
 def _sizes(archive: Archive, agents: Iterable[str]) -> Mapping[str, tuple[int, int]]:

@@ -240,7 +240,7 @@ class AskTellStudy:
     def best(self) -> Evaluation | None:
         """Return the best evaluation in the first objective that meets the constraints; None before the first.
 
-        Of equal values, the first one.
+        Of equal values, the first one. Evaluations without a value of each objective count only without others.
         """
         incumbent = self.archive.studies.snapshot(self.name).incumbent
         return None if incumbent is None else self.archive.studies.evaluation(incumbent.id)

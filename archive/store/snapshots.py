@@ -129,7 +129,8 @@ class ProposalView:
 class Snapshot:
     """A study with its proposals by number, their count in each state, and the incumbent.
 
-    The incumbent is the best result that meets the study's constraints; None before the first.
+    The incumbent is the best result that meets the study's constraints, of several objectives in the first one among
+    those with a value of each; None before the first.
     """
 
     study: Study
@@ -138,7 +139,7 @@ class Snapshot:
     incumbent: ProposalView | None
 
     def best(self, count: int) -> list[ProposalView]:
-        """Return the best evaluated proposals, the best first; of equal values, the earlier one first.
+        """Return the best evaluated proposals, in the order of `ranked`.
 
         Results that do not meet the study's constraints are left out.
         """
@@ -263,7 +264,8 @@ def _incumbent(study: Study, views: tuple[ProposalView, ...]) -> ProposalView | 
 def ranked(study: Study, views: Iterable[ProposalView]) -> list[ProposalView]:
     """Return the results that are numbers, the best first.
 
-    Those that violate the constraints less come first, then whole ones, then better values in the first objective.
+    Those that violate the constraints less come first, then whole ones, then those with a value of each objective, then
+    better values in the first one.
     """
     return sorted(_known(views), key=partial(_rank, study))
 
@@ -272,10 +274,10 @@ def _known(views: Iterable[ProposalView]) -> list[ProposalView]:
     return [view for view in views if view.value is not None and view.value == view.value]
 
 
-def _rank(study: Study, view: ProposalView) -> tuple[float, bool, float, int]:
+def _rank(study: Study, view: ProposalView) -> tuple[float, bool, bool, float, int]:
     # Of equal values, the earlier one is first, because a later one is no improvement.
-    score = sign(study.direction) * (view.value or 0.0)
-    return violation_of(study, view), view.state is not State.COMPLETE, -score, view.number
+    score, partial = sign(study.direction) * (view.value or 0.0), view.state is not State.COMPLETE
+    return violation_of(study, view), partial, lacks_objective(study, view), -score, view.number
 
 
 def _comparable(study: Study, views: tuple[ProposalView, ...]) -> list[ProposalView]:
@@ -285,6 +287,11 @@ def _comparable(study: Study, views: tuple[ProposalView, ...]) -> list[ProposalV
     """
     met = [view for view in _known(views) if not violation_of(study, view)]
     return [view for view in met if view.state is State.COMPLETE] or met
+
+
+def lacks_objective(study: Study, view: ProposalView) -> bool:
+    """Return whether a result has no finite value of an objective beside the first: no Pareto set has it."""
+    return not all(math.isfinite(view.metrics.get(each.name, math.nan)) for each in study.further)
 
 
 def violation_of(study: Study, view: ProposalView) -> float:

@@ -60,7 +60,8 @@ class StudyItem(JsonObject):
         rungs: Where trainings pause; null where they do not.
         created: When it was made (ISO 8601, UTC).
         counts: Proposals in each state.
-        best: Best value so far that meets the constraints, in the task's own unit.
+        best: Best value so far that meets the constraints, in the task's own unit. With several objectives, results
+            with a value of each come first.
     """
 
     study: str
@@ -181,7 +182,8 @@ class StudyDocument(Document, StudyItem):
     Attributes:
         warm_started_from: Names of its sources.
         sources: Contribution of each source.
-        incumbent: Id of the best proposal so far that meets the constraints, in the first objective.
+        incumbent: Id of the best proposal so far that meets the constraints, in the first objective; it has a value of
+            each objective, if one has.
         nearest: The result of the smallest violation, where none meets the constraints; else null.
         pareto: Pareto set of several objectives; null with one, or without results.
         proposals: By number.

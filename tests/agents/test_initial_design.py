@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from archive import agents, spaces
@@ -48,6 +50,17 @@ def search(archive, values, *, kind="rand", name="s", batch=1, direction="maximi
 def test_the_incumbent_is_compared_with_the_best_initial_network(archive, direction, values, expected):
     own = gain(archive, search(archive, values, direction=direction, n_initial=3))
     assert (own.initial, own.initial_best, own.best, own.gain, own.found_at) == pytest.approx(expected)
+
+
+def test_of_several_objectives_the_design_counts_as_the_incumbent_does(archive):
+    rows = [(0.5, 1.0), (0.9, math.inf), (0.6, 1.0), (0.7, 1.0)]
+    study = opened(archive, "two", "mlp", objective=["accuracy", "loss"])
+    for (accuracy, loss), asked in zip(rows, study.ask("nsga2", 4), strict=True):
+        result = Result(accuracy, {"accuracy": accuracy, "loss": loss})
+        archive.proposals.complete(asked.id, asked.token, result)
+    snapshot = archive.studies.snapshot("two")
+    own = gain(archive, snapshot)
+    assert (own.initial_best, own.best) == (0.7, 0.7)
 
 
 def test_a_design_of_which_one_failed_is_one_longer(archive):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import time
 
 import pytest
@@ -10,7 +11,7 @@ from archive.dashboard.feeds.studies import StudiesFeed
 from archive.dashboard.feeds.study import NUMBER, STATE, VALUE
 from archive.dashboard.news import News
 from archive.errors import UnknownNameError
-from archive.store.records import Result
+from archive.store.records import Objective, Result
 from tests.support.stores import cells, evaluate, propose, suggest
 
 pytestmark = pytest.mark.every_server
@@ -106,6 +107,19 @@ def test_a_value_that_a_user_corrects_is_news(archive, news):
     _, message = told(news, seen)
     assert [(row[NUMBER], row[VALUE]) for row in message["rows"]] == [(1, 0.125)]
     assert message["about"]["best"]["number"] == 0
+
+
+def test_a_result_without_a_value_of_each_objective_is_the_best_until_there_is_one_with(archive, news):
+    propose(archive, cells(4), objective="accuracy", further=(Objective("loss", "minimise"),))
+    for value, loss, best in ((0.75, math.inf, 0), (0.5, 2.0, 1), (0.875, None, 1), (0.625, 3.0, 3)):
+        claim = archive.proposals.claim("trainer", study="study")
+        metrics = {"accuracy": value, **({} if loss is None else {"loss": loss})}
+        archive.proposals.complete(claim.id, claim.token, Result(value, metrics))
+        head, listed = looked(news).entry("about")["best"], StudiesFeed(archive.connection).look()["study"]
+        incumbent = archive.studies.snapshot("study").incumbent
+        assert head["number"] == incumbent.number == best
+        assert head["value"] == listed["best"] == incumbent.value
+    assert listed["counts"] == {"complete": 4}
 
 
 def test_partial_results_are_the_best_until_there_is_a_whole_one(archive, news):

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from archive import agents
 from archive.agents import provenance
 from archive.errors import StudyConflictError, UsageError
 from archive.exchange.load import load
 from archive.queries.hypervolume import hypervolume, pareto_set
-from archive.store.records import Objective, Result
+from archive.store.records import Objective, Result, State
 from tests.conftest import wipe
 from tests.support.dumped import dumped
 from tests.support.stores import cells, propose, study, suggest
@@ -63,6 +64,23 @@ def test_the_pareto_set_of_a_study(archive):
         (view.number, view.architecture_key, named, list(values))
         for view, values in zip(found.proposals, found.values, strict=True)
     ]
+
+
+@pytest.mark.every_server
+def test_the_best_result_is_one_with_a_value_of_each_objective(archive):
+    lacking = [(0.9, 4.0, None), (0.8, math.inf, 1.0), (0.7, math.nan, 1.0)]
+    for name, rows, best in (("some", [*lacking, *ROWS], 0.6), ("none", lacking, 0.9), ("few", lacking[2:], 0.7)):
+        told(archive, rows, name)
+        snapshot = archive.studies.snapshot(name)
+        assert snapshot.incumbent.value == best
+        assert snapshot.best(1) == [snapshot.incumbent]
+        assert agents.study(archive, name).best().value == best
+    assert [summary.best for summary in archive.studies.list()] == [0.6, 0.9, 0.7]
+    assert archive.studies.list()[0].counts == {State.COMPLETE: 10}
+    snapshot = archive.studies.snapshot("some")
+    assert snapshot.incumbent.number == pareto_set(snapshot).proposals[0].number
+    # Those that lack a value come after all others.
+    assert [view.value for view in snapshot.best(20)] == [0.6, 0.6, 0.5, 0.4, 0.3, 0.9, 0.9, 0.8, 0.7, 0.6]
 
 
 def test_the_pareto_set_of_one_objective_is_its_best_result(archive):

@@ -7,12 +7,14 @@ number of its open proposals has changed, and not more often than a twentieth of
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from archive.dashboard.feeds.base import Entries, Feed
 from archive.store.properties import study_from
 from archive.store.records import Study
-from archive.store.studies.creation import FEASIBLE
+from archive.store.studies.creation import FEASIBLE, WHOLE
+from archive.store.studies.summary import best_of
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
@@ -39,10 +41,11 @@ USING INDEX SEEK s:Study(name)
 MATCH (p:Proposal {{study: $study}})
 USING INDEX SEEK p:Proposal(study)
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-WITH p.state AS state, CASE WHEN NOT isNaN(e.value) AND {FEASIBLE} THEN e.value END AS value,
+WITH p.state AS state, coalesce({WHOLE}, false) AS whole,
+     CASE WHEN NOT isNaN(e.value) AND {FEASIBLE} THEN e.value END AS value,
      CASE WHEN e.answered_from IS NULL THEN e.seconds END AS seconds, e.answered_from AS answered,
      CASE WHEN p.state = 'FAILED' AND p.reason STARTS WITH 'cancelled' THEN 1 ELSE 0 END AS cancelled
-RETURN state, count(*) AS proposals, max(value) AS largest, min(value) AS smallest, sum(seconds) AS seconds,
+RETURN state, whole, count(*) AS proposals, max(value) AS largest, min(value) AS smallest, sum(seconds) AS seconds,
        count(answered) AS answered, sum(cancelled) AS cancelled
 """
 
@@ -105,30 +108,17 @@ class StudiesFeed(Feed):
         begin = time.monotonic()
         rows = self._connection.read(lambda tx: tx.run(COUNTS, study=study.name).data())
         self._due[study.name] = time.monotonic() + SECONDS_OF_REST * (time.monotonic() - begin)
-        counts = {row["state"].lower(): row["proposals"] for row in rows}
+        counts: dict[str, int] = defaultdict(int)
+        for row in rows:
+            counts[row["state"].lower()] += row["proposals"]
         if cancelled := sum(row["cancelled"] for row in rows):
             counts |= {"cancelled": cancelled, "failed": counts["failed"] - cancelled}
         return {
             "counts": {name: count for name, count in sorted(counts.items()) if count},
-            "best": _best(study, rows),
+            "best": best_of(study, rows),
             "seconds": sum(row["seconds"] or 0.0 for row in rows),
             "answered": sum(row["answered"] for row in rows),
         }
-
-
-def _best(study: Study, rows: list[dict[str, Any]]) -> float | None:
-    # Partial results are not comparable: they count only without whole ones. A promoted proposal has one while it runs.
-    whole = [row for row in rows if row["state"] == "COMPLETE"]
-    for kept in (whole, rows):
-        if study.direction == "minimise":
-            values = [row["smallest"] for row in kept if row["smallest"] is not None]
-            if values:
-                return float(min(values))
-        else:
-            values = [row["largest"] for row in kept if row["largest"] is not None]
-            if values:
-                return float(max(values))
-    return None
 
 
 def _settings(study: Study) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from archive.dashboard.feeds.base import Entries, Feed
 from archive.store.properties import CURVE, EPOCH, proposal_id, with_prefix
 from archive.store.records import Study, sign
 from archive.store.studies import studies
-from archive.store.studies.creation import FEASIBLE, constraint_lists
+from archive.store.studies.creation import FEASIBLE, WHOLE, constraint_lists, objective_names
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
@@ -50,13 +50,14 @@ FIELDS: Mapping[str, str] = {
     "worker": "p.worker",
     "reason": "p.reason",
     "answered_from": "e.answered_from",
-    # Constraints are parameters: these queries start from proposals, and the study's node would cost a look-up each.
+    # Parameters stand for the study's node: these queries start from proposals, and it would cost a look-up each.
     "feasible": f"coalesce({FEASIBLE.replace('s.', '$')}, false)",
+    "whole": f"coalesce({WHOLE.replace('s.', '$')}, false)",
 }
 """Fields of a row with their places in the database."""
 
 NUMBER, STATE, VALUE = (list(FIELDS).index(name) for name in ("number", "state", "value"))
-REASON, FEASIBLE_AT = (list(FIELDS).index(name) for name in ("reason", "feasible"))
+REASON, FEASIBLE_AT, WHOLE_AT = (list(FIELDS).index(name) for name in ("reason", "feasible", "whole"))
 
 _COLLECTED = f"collect([{', '.join(FIELDS.values())}])"
 
@@ -209,8 +210,7 @@ class StudyFeed(Feed):
         self._improve(self.rows.values())
         self._lately.append({row[NUMBER] for row in others if _is_open(row)})
         self._recheck = deque(row[NUMBER] for row in others if _is_doubtful(row))
-        took = time.monotonic() - begin
-        self._whole_due = time.monotonic() + max(WHOLE_SECONDS, 50 * took)
+        self._whole_due = time.monotonic() + max(WHOLE_SECONDS, 50 * (time.monotonic() - begin))
         return changed
 
     def _read_some(self, free: int | None, known: int) -> dict[int, Row | None]:
@@ -240,7 +240,7 @@ class StudyFeed(Feed):
         return some
 
     def _rows(self, query: str, **parameters: Any) -> list[Row]:
-        parameters |= constraint_lists(self.study)
+        parameters |= {**constraint_lists(self.study), "objectives": objective_names(self.study)}
         read = self._connection.read(lambda tx: [row for part in tx.run(query, **parameters) for row in part["rows"]])
         return [tuple(row) for row in read]
 
@@ -249,10 +249,10 @@ class StudyFeed(Feed):
         if best is not None and self.rows.get(best[NUMBER]) is not best:
             best, rows = None, self.rows.values()  # its value was corrected, say: all are candidates
         known = [row for row in rows if row[VALUE] is not None and row[VALUE] == row[VALUE] and row[FEASIBLE_AT]]
-        # Partial results count only without whole ones. Of equal values the earlier one is no worse.
+        # Results of rungs, and those that lack an objective, count only without others. Of equal ones, the first.
         self._best = max(
             known if best is None else [best, *known],
-            key=lambda row: (row[STATE] == "COMPLETE", better * row[VALUE], -row[NUMBER]),
+            key=lambda row: (row[STATE] == "COMPLETE", row[WHOLE_AT], better * row[VALUE], -row[NUMBER]),
             default=None,
         )
 

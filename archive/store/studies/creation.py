@@ -35,6 +35,10 @@ FEASIBLE = """(s.constrained IS NULL OR all(i IN range(0, size(s.constrained) - 
       ELSE e['metric_' + s.constrained[i]] > s.bounds[i] END))"""
 """Condition of Cypher: the evaluation `e` meets the constraints of the study `s`."""
 
+WHOLE = """(s.objectives IS NULL OR all(i IN range(1, size(s.objectives) - 1) WHERE
+    e['metric_' + s.objectives[i]] - e['metric_' + s.objectives[i]] = 0.0))"""
+"""Condition of Cypher: the evaluation `e` has a finite value of each objective of the study `s` beside the first."""
+
 PLACE = """
 UNWIND $rows AS row
 MATCH (s:Study {name: row.name}) WHERE NOT EXISTS { (s)-[:ON]->(:Task) }
@@ -114,6 +118,11 @@ def constraint_lists(study: Study) -> dict[str, Any]:
         "operators": [each.operator for each in limits] or None,
         "bounds": [float(each.bound) for each in limits] or None,
     }
+
+
+def objective_names(study: Study) -> list[str] | None:
+    """Return the names of all objectives, for queries; None for a study with one."""
+    return [each.name for each in study.objectives] if study.further else None
 
 
 def check_budget(budget: int) -> None:

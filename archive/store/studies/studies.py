@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from archive.database.statements import lock, revised
 from archive.errors import UnknownNameError
 from archive.store.architectures import Architectures
 from archive.store.evaluations import Evaluations, Observed
 from archive.store.properties import study_from
-from archive.store.records import Evaluation, State, Study, sign
+from archive.store.records import Evaluation, State, Study
 from archive.store.snapshots import Snapshot, SnapshotFollower, read_snapshot
 from archive.store.studies import creation, deletion
 from archive.store.studies.deletion import Deletion
+from archive.store.studies.summary import StudySummary, summaries
 from archive.store.wake_up import CANCELLED, ring
 
 if TYPE_CHECKING:
@@ -33,14 +33,6 @@ MATCH (s)-[:IN]->(space:Space)
 RETURN properties(s) AS study, t.name AS task, t.protocol AS protocol, space.name AS space,
        space.config AS space_config
 ORDER BY s.created, s.name
-"""
-
-COUNTS = f"""
-MATCH (s:Study)-[:PROPOSED]->(p:Proposal)
-OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-WITH s.name AS name, p.state AS state,
-     CASE WHEN NOT isNaN(e.value) AND {creation.FEASIBLE} THEN e.value END AS value
-RETURN name, state, count(*) AS proposals, max(value) AS largest, min(value) AS smallest
 """
 
 COUNTS_OF = """
@@ -67,21 +59,6 @@ UNWIND $sources AS source
 MATCH (from:Study {name: source})
 MERGE (s)-[:WARM_STARTED_FROM]->(from)
 """
-
-
-@dataclass(frozen=True)
-class StudySummary:
-    """A study with its progress.
-
-    Attributes:
-        study: The study.
-        counts: Number of proposals in each state.
-        best: Best value so far that meets the constraints, in the task's own unit; None before the first.
-    """
-
-    study: Study
-    counts: Mapping[State, int]
-    best: float | None
 
 
 class Studies:
@@ -124,8 +101,7 @@ class Studies:
 
     def list(self) -> builtins.list[StudySummary]:
         """Return all studies with their counts and best values, oldest first."""
-        studies, counts = self._connection.read(lambda tx: (within(tx), tx.run(COUNTS).data()))
-        return [_summary(study, [row for row in counts if row["name"] == study.name]) for study in studies]
+        return self._connection.read(lambda tx: summaries(tx, within(tx)))
 
     def set_budget(self, name: str, budget: int) -> None:
         """Set the maximum number of proposals, failed ones not counted.
@@ -288,10 +264,3 @@ def read(connection: Connection, name: str) -> Study:
 def within(tx: ManagedTransaction, name: str | None = None) -> list[Study]:
     """Return all studies within a transaction, oldest first, or the one of a name."""
     return [study_from(row.data()) for row in tx.run(READ, name=name)]
-
-
-def _summary(study: Study, rows: Sequence[Mapping[str, Any]]) -> StudySummary:
-    counts = {State(row["state"]): int(row["proposals"]) for row in rows}
-    better, column = (max, "largest") if sign(study.direction) > 0 else (min, "smallest")
-    known = {row["state"]: row[column] for row in rows if row[column] is not None}
-    return StudySummary(study, counts, known.get(State.COMPLETE, better(known.values(), default=None)))

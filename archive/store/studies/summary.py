@@ -1,0 +1,69 @@
+"""Summaries of studies: their counts of proposals and their best values, in one query for all."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from archive.store.records import State, Study, sign
+from archive.store.studies.creation import FEASIBLE, WHOLE
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+COUNTS = f"""
+MATCH (s:Study)-[:PROPOSED]->(p:Proposal)
+OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
+WITH s.name AS name, p.state AS state,
+     CASE WHEN NOT isNaN(e.value) AND {FEASIBLE} THEN e.value END AS value, coalesce({WHOLE}, false) AS whole
+RETURN name, state, whole, count(*) AS proposals, max(value) AS largest, min(value) AS smallest
+"""
+
+
+@dataclass(frozen=True)
+class StudySummary:
+    """A study with its progress.
+
+    Attributes:
+        study: The study.
+        counts: Number of proposals in each state.
+        best: Value of the incumbent (`archive.store.snapshots.Snapshot`), in the task's own unit; None before the
+            first.
+    """
+
+    study: Study
+    counts: Mapping[State, int]
+    best: float | None
+
+
+def summaries(tx: ManagedTransaction, studies: Sequence[Study]) -> list[StudySummary]:
+    """Return the summaries of studies within a transaction, in their order."""
+    rows = defaultdict(list)
+    for row in tx.run(COUNTS).data():
+        rows[row["name"]].append(row)
+    return [_summary(study, rows[study.name]) for study in studies]
+
+
+def _summary(study: Study, rows: Sequence[Mapping[str, Any]]) -> StudySummary:
+    counts: dict[State, int] = defaultdict(int)
+    for row in rows:
+        counts[State(row["state"])] += int(row["proposals"])
+    return StudySummary(study, dict(counts), best_of(study, rows))
+
+
+def best_of(study: Study, rows: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return the value of the incumbent from groups of proposals, by state and by whether they have all objectives.
+
+    Args:
+        study: The study.
+        rows: The state of each group, whether it is `whole`, and its `largest` and `smallest` value, or None.
+    """
+    better = sign(study.direction)
+    column = "largest" if better > 0.0 else "smallest"
+    known = [row for row in rows if row[column] is not None]
+    best = max(
+        known, key=lambda row: (row["state"] == State.COMPLETE, row["whole"], better * row[column]), default=None
+    )
+    return None if best is None else float(best[column])
