@@ -16,7 +16,8 @@ the true regret of the recommendation after 100 evaluations was 0.08 +- 0.03 poi
 and after 50 evaluations 0.24 +- 0.11 instead of 0.21 +- 0.04.
 
 Under constraints the incumbent is the best result that meets them. Log-regret is then that of its score, above which
-it is linear, although results that do not meet the constraints may have better ones.
+it is linear, although results that do not meet the constraints may have better ones. Of several objectives, each has
+the log-regret of its own best score.
 
 The initial design minimises the variance over the space (`bayesopt.initial_design`) and does not use the space's pool.
 
@@ -193,6 +194,9 @@ class Portfolio(Agent):
         """Return the maximisers of the acquisition and of the posterior mean, with or without noise."""
         if history.noisy:
             return self._noisy
+        if history.goals is not None:
+            # The transform serves every learnt objective, and the incumbent has its score in the first one's unit.
+            return self._exact
         met = self._met(history)
         if not met.any() or (best := history.scores[met].max()) == history.scores.max():
             return self._exact

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
@@ -11,8 +13,12 @@ from archive.agents.base import History, Pending
 from archive.agents.bayesopt.initial_design import alc_design
 from archive.agents.bayesopt.portfolio import Portfolio
 from archive.agents.bayesopt.portfolio_members import OperationCounts, PowerExponentialARD, defaults, member_model
+from archive.agents.constraints.slacks import StudyConstraints
+from archive.agents.objectives.goals import Goals
+from archive.constraints import parse
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.covariance.base import Exponential, exponential
+from archive.store.records import Objective
 from tests.support.gp_points import Differences, points
 from tests.support.histories import grown, observed
 from tests.support.strategies import relabelled
@@ -230,3 +236,26 @@ def test_greed_within_a_batch_and_not_within_the_design():
     assert keys(batch[:2]) == keys(proposed(greedy, history, 2))
     with pytest.raises(UsageError, match="patience must be >= 0, got -1"):
         Portfolio(space, patience=-1)
+
+
+def test_the_unit_of_one_objective_does_not_change_what_is_learnt_of_another():
+    """The best score violates the constraint: a single objective is resolved near the best one that meets it."""
+    options = ["a", "b", "c", "d"]
+    space = spaces.get("choices", decisions={name: options for name in "xyz"}, form="set")
+    networks = [space.members()[at] for at in range(0, 64, 4)]
+    rng = np.random.default_rng(0)
+    scores, losses, latencies = rng.normal(size=16), rng.normal(size=16), np.full(16, 30.0)
+    latencies[np.argmax(scores)] = 50.0
+    goals = Goals((Objective("accuracy"), Objective("loss", "minimise")))
+
+    def history(shift):
+        told = zip(observed(networks, scores + shift), losses, latencies, strict=True)
+        return History(
+            tuple(replace(seen, further=(-loss,), measured=(latency,)) for seen, loss, latency in told),
+            goals=goals,
+            constraints=StudyConstraints((parse("latency_ms<=40"),)),
+        )
+
+    plain, shifted = (proposed(Portfolio(space), history(shift), 3) for shift in (0.0, 64.0))
+    assert [one.architecture for one in plain] == [one.architecture for one in shifted]
+    assert [one.acquisition for one in plain] == pytest.approx([one.acquisition for one in shifted], rel=1e-3)
