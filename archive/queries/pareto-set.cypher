@@ -1,5 +1,6 @@
 // Pareto set of a study with several objectives, the best in the first objective first.
 // A result is in it if no other result is at least as good in all objectives; of equal ones, the first.
+// Results without a finite value of each objective are left out.
 // Results that do not meet the constraints of the study are left out. Each evaluation is a separate result: replicates
 // of a network are not averaged, in contrast to archive study best.
 // $study    Name of the study.
@@ -16,7 +17,7 @@ WITH names, directions, p, e,
 WHERE met
 WITH names, directions, p, range(0, size(names) - 1) AS every,
      [i IN range(0, size(names) - 1) | CASE WHEN i = 0 THEN e.value ELSE e['metric_' + names[i]] END] AS values
-WHERE all(value IN values WHERE value IS NOT NULL AND NOT isNaN(value))
+WHERE all(value IN values WHERE value IS NOT NULL AND value - value = 0.0)
 WITH names, every, p.number AS number, p.architecture AS architecture, values,
      [i IN every | CASE WHEN directions[i] = 'minimise' THEN -values[i] ELSE values[i] END] AS scores
 WITH names, every, collect([number, architecture, values, scores]) AS points

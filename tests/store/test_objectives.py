@@ -78,7 +78,9 @@ def test_the_best_result_is_one_with_a_value_of_each_objective(archive):
     assert [summary.best for summary in archive.studies.list()] == [0.6, 0.9, 0.7]
     assert archive.studies.list()[0].counts == {State.COMPLETE: 10}
     snapshot = archive.studies.snapshot("some")
-    assert snapshot.incumbent.number == pareto_set(snapshot).proposals[0].number
+    front = [view.number for view in pareto_set(snapshot).proposals]
+    assert snapshot.incumbent.number == front[0]
+    assert [row[0] for row in archive.named("pareto-set", study="some").rows] == front
     # Those that lack a value come after all others.
     assert [view.value for view in snapshot.best(20)] == [0.6, 0.6, 0.5, 0.4, 0.3, 0.9, 0.9, 0.8, 0.7, 0.6]
 
