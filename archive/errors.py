@@ -10,6 +10,7 @@
     │   ├── CodecError                    text or matrix that describes no architecture
     │   ├── StudyConflictError            contradiction to a study of the same name
     │   ├── ProposalStateError            change that the state of a proposal does not allow
+    │   ├── MessageTooLargeError          data that the embedded server does not take at once
     │   ├── UnusableFileError             user's file without the required content; `fault` quotes nothing of it
     │   └── ReadOnlyError                 query that could write, without permission
     ├── StoreError                        failure of the database, or of the way to it
@@ -148,6 +149,18 @@ class UnusableFileError(UsageError):
         """Keep the fault beside the message."""
         self.fault = fault
         super().__init__(fault if message is None else message)
+
+
+class MessageTooLargeError(UsageError):
+    """Data of `size` bytes in one statement, of which the embedded server takes `most`."""
+
+    def __init__(self, size: int, most: int) -> None:
+        """Compose the message from both sizes."""
+        self.size, self.most = size, most
+        super().__init__(
+            f"the embedded server takes {most / 2**20:g} MiB in one statement, got {size / 2**20:.1f} MiB: send less "
+            "at once, and a result with a curve of fewer values (one report an epoch); Neo4j has no such limit"
+        )
 
 
 class ReadOnlyError(UsageError):

@@ -26,6 +26,7 @@ from neo4j import GraphDatabase
 from neo4j.exceptions import ConstraintError, DriverError, Neo4jError, TransientError
 
 from archive.database import driver_errors
+from archive.database.message_size import limited
 from archive.database.pipelining import pipelined
 from archive.database.write_lock import WriteLock
 from archive.errors import ArchiveError, IncompleteWriteError, StoreUnavailableError
@@ -114,6 +115,7 @@ class Connection:
             single: Whether each statement may be a transaction of its own, which saves a round trip.
 
         Raises:
+            MessageTooLargeError: A statement is larger than an embedded server takes.
             ArchiveError: Raised by `work`, or translated from an error of the driver.
         """
         return self.with_recovery(lambda: self._run("execute_read", work, single), patience)
@@ -169,7 +171,7 @@ class Connection:
         Raises:
             StoreError: It does not.
         """
-        agent = self.read(_greet, patience=patience)
+        agent = self.read(lambda tx: str(tx.run("RETURN 1").consume().server.agent), patience=patience)
         # A remote ArcadeDB server has the embedded server's dialect, too.
         self._dialect = "embedded" if "ArcadeDB" in agent else "neo4j"
 
@@ -233,6 +235,8 @@ class Connection:
                 self._reconnect()
 
     def _run(self, kind: Literal["execute_read", "execute_write"], work: Work[T], single: bool) -> T:
+        if self._dialect == "embedded":
+            work = limited(work)
         with self.session(write=kind == "execute_write") as session:
             # ArcadeDB commits a bare statement in parts, and loses some of them beside other writers.
             if single and (kind == "execute_read" or self._dialect == "neo4j"):
@@ -294,7 +298,3 @@ class Connection:
         if self._driver is not None:
             driver, self._driver = self._driver, None
             driver.close()
-
-
-def _greet(transaction: neo4j.ManagedTransaction) -> str:
-    return str(transaction.run("RETURN 1").consume().server.agent)

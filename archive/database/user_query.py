@@ -21,6 +21,7 @@ from neo4j import graph
 from neo4j.exceptions import ConstraintError, DriverError, Neo4jError, ServiceUnavailable, SessionExpired
 
 from archive.database.column_names import columns_of
+from archive.database.message_size import check_size
 from archive.database.parameters import check_parameters
 from archive.database.read_only import require_read_only, without_end_mark
 from archive.database.statements import revised, rewritten
@@ -92,7 +93,7 @@ def run_query(
     Raises:
         ReadOnlyError: The query could write, and `write` was not given.
         QueryError: The server rejected it, or it took too long.
-        UsageError: A parameter cannot be sent.
+        UsageError: A parameter cannot be sent, or the query is larger than an embedded server takes.
     """
     values = dict(parameters or {})
     if limit is not None and limit < 1:
@@ -103,6 +104,8 @@ def run_query(
         raise QueryError(f"timeout must be > 0 seconds, got {timeout:g}")
     check_parameters(values)
     statement = without_end_mark(cypher)
+    if connection.dialect == "embedded":
+        check_size(statement, values)
     if not write:
         require_read_only(cypher)
     try:

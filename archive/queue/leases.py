@@ -19,12 +19,13 @@ still training.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from archive.database.statements import follows_from_state, write_all
-from archive.errors import LeaseLostError
+from archive.errors import LeaseLostError, UsageError
 from archive.queue.causes import Cause, MemoryNeed
 from archive.store.properties import CURVE, curve_properties
 from archive.store.records import Curve, State
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
+_CENTURY = 100 * 365 * 86400.0
 LOG_LENGTH = 4000
 """Maximum number of characters of a trial's log that are kept with a failed attempt."""
 MOST_REFUSALS = 200
@@ -271,3 +273,14 @@ def _check_holder(row: Row, token: str) -> None:
         raise LeaseLostError(row["id"], f"it is {row['state']} by now")
     if row["token"] != token:
         raise LeaseLostError(row["id"], f"worker {row['worker']} holds it")
+
+
+def milliseconds(seconds: float) -> int:
+    """Return the whole milliseconds of a lease, from one to a century.
+
+    Raises:
+        UsageError: The length of the lease is no number.
+    """
+    if math.isnan(seconds):
+        raise UsageError(f"a lease lasts a number of seconds, got {seconds}")
+    return round(1000 * min(max(seconds, 0.001), _CENTURY))

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 from archive.architecture.graph import Architecture
 from archive.database.write_lock import LONG
 from archive.errors import ArchiveError, UnknownNameError
-from archive.queue import cancellation, claims, lookups, updates, workers
+from archive.queue import cancellation, claims, leases, lookups, updates, workers
 from archive.queue.admission import Request, SuggestionLike, admit
 from archive.queue.capabilities import ClaimFilter
 from archive.queue.claimer import Claimer
-from archive.queue.updates import LEASE_SECONDS, Answer, Completion, Failure, Notice, Release, Report, milliseconds
+from archive.queue.updates import LEASE_SECONDS, Answer, Completion, Failure, Notice, Release, Report
 from archive.store import registered_agents
 from archive.store.architectures import Architectures
 from archive.store.records import Claim, Curve, Proposal, Result, State
@@ -111,7 +111,7 @@ class Proposals:
 
         A proposal with an expired lease can be claimed again, until `max_attempts` workers have lost it.
         """
-        request = claims.ClaimRequest(worker, uuid.uuid4().hex, study, milliseconds(lease_seconds), self._limit)
+        request = claims.ClaimRequest(worker, uuid.uuid4().hex, study, leases.milliseconds(lease_seconds), self._limit)
         return next(iter(self._claimer.claim(request)), None)
 
     def claim_many(
@@ -133,14 +133,14 @@ class Proposals:
         earlier call with this token got no answer; if it was granted, its proposals are returned, with renewed leases.
         """
         request = claims.ClaimRequest(
-            *(worker, token or uuid.uuid4().hex, study, milliseconds(lease_seconds), self._limit, most, whole),
+            *(worker, token or uuid.uuid4().hex, study, leases.milliseconds(lease_seconds), self._limit, most, whole),
             fit=fit or ClaimFilter(),
             again=again,
         )
         return self._claimer.claim(request) if most > 0 else []
 
     def settle(self, several: Sequence[Notice]) -> builtins.list[Answer]:
-        """Store the notices of a worker in one transaction; see `archive.queue.updates`.
+        """Store the notices of a worker, in one transaction unless they are large; see `archive.queue.updates`.
 
         Args:
             several: Reports, completions, failures and releases, of any proposals.
@@ -151,15 +151,10 @@ class Proposals:
 
         Raises:
             UsageError: The lists of a curve differ in length; nothing is stored then.
+            MessageTooLargeError: A curve is larger than an embedded server takes; other notices may be stored.
         """
         updates.check(several)
-        alone, held = len(several) > LONG, partial(updates.settle_held, notices=several)
-        if updates.may_be_held(several) and (not several or self._connection.write(held, alone=alone, single=True)):
-            return [True] * len(several)
-        answers = self._connection.write(partial(updates.settle, notices=several, limit=self._limit), alone=alone)
-        if not all(isinstance(one, Report) for one in several):
-            self._reordered()
-        return answers
+        return [answer for part in updates.parts(several) for answer in self._settle_part(part)]
 
     def heartbeat(self, id_: str, token: str, lease_seconds: float = LEASE_SECONDS) -> None:
         """Renew a lease from now on.
@@ -290,8 +285,16 @@ class Proposals:
         self._claimer.forget()
         ring(self._connection.settings)
 
+    def _settle_part(self, part: Sequence[Notice]) -> builtins.list[Answer]:
+        alone, held = len(part) > LONG, partial(updates.settle_held, notices=part)
+        if updates.may_be_held(part) and self._connection.write(held, alone=alone, single=True):
+            return [True] * len(part)
+        answers = self._connection.write(partial(updates.settle, notices=part, limit=self._limit), alone=alone)
+        if not all(isinstance(one, Report) for one in part):
+            self._reordered()
+        return answers
+
     def _settle(self, notice: Notice) -> bool:
-        (answer,) = self.settle([notice])
-        if isinstance(answer, ArchiveError):
+        if isinstance(answer := self.settle([notice])[0], ArchiveError):
             raise answer
         return answer

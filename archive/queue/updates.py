@@ -11,17 +11,17 @@ Repeated notices change nothing more.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from archive.errors import ArchiveError, LeaseLostError, UnknownNameError, UsageError
+from archive.database import message_size
+from archive.errors import ArchiveError, LeaseLostError, UnknownNameError
 from archive.queue import leases, promotions, workers
 from archive.queue.causes import Cause, MemoryNeed
 from archive.queue.completion import ProposalResult, complete, complete_held
-from archive.queue.leases import Change, End, Row
+from archive.queue.leases import Change, End, Row, milliseconds
 from archive.queue.successive_halving import RungResult
 from archive.store import curves
 from archive.store.properties import curve_properties, result_properties, study_of
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
 LEASE_SECONDS = 15.0
-_CENTURY = 100 * 365 * 86400.0
-
+_REST_BYTES = 6000  # of a notice without its curve and metrics, with the end of a log
 
 # Locks, tests and changes in one step; `reaches` and `extended` are of `archive.store.curves`.
 RENEW = """
@@ -147,6 +146,11 @@ def check(notices: Sequence[Notice]) -> None:
             result_properties(notice.result)
 
 
+def parts(notices: Sequence[Notice]) -> Iterator[list[Notice]]:
+    """Cut notices, in their order, into parts that fit in a message to the server: each is one transaction."""
+    return message_size.parts(notices, _bytes)
+
+
 def may_be_held(notices: Sequence[Notice]) -> bool:
     """Return whether notices are reports, or results without rungs, so that `settle_held` may store them."""
     if all(isinstance(one, Report) for one in notices):
@@ -229,10 +233,8 @@ def _renewal(names: tuple[str, ...]) -> str:
     return RENEW.format(reaches=f" AND {curves.reaches('p', 'row.begin', names)}", curve=f"{extended}, ")
 
 
-def _held(notice: Completion) -> ProposalResult:
-    return ProposalResult(
-        notice.id, _state(notice), notice.result, holder=notice.token, architecture=notice.architecture
-    )
+def _held(one: Completion) -> ProposalResult:
+    return ProposalResult(one.id, _state(one), one.result, holder=one.token, architecture=one.architecture)
 
 
 def _state(notice: Completion) -> State:
@@ -288,12 +290,10 @@ def _study(notice: Completion | RungResult) -> str:
     return study_of(notice.id)
 
 
-def milliseconds(seconds: float) -> int:
-    """Return the whole milliseconds of a lease, from one to a century.
-
-    Raises:
-        UsageError: The length of the lease is no number.
-    """
-    if math.isnan(seconds):
-        raise UsageError(f"a lease lasts a number of seconds, got {seconds}")
-    return round(1000 * min(max(seconds, 0.001), _CENTURY))
+def _bytes(notice: Notice) -> int:
+    match notice:
+        case Report(curve=curve, begin=begin):
+            return _REST_BYTES + 9 * sum(len(values) - begin for values in (curve or {}).values())
+        case Completion(result=result):
+            return _REST_BYTES + 9 * sum(map(len, result.curve.values())) + message_size.encoded_size(result.metrics)
+    return _REST_BYTES

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from archive import gc_pause
+from archive.database import message_size
 from archive.errors import UnknownNameError, UsageError
 from archive.store import result_columns
 from archive.store.architectures import Architectures, batched
@@ -203,7 +204,8 @@ class Evaluations:
                 {"id": id_, "architecture": key, "properties": result_properties(result)}
                 for id_, key, result in sorted(part, key=lambda row: row[0])
             ]
-            self._connection.write(partial(_import, task=at, rows=table), alone=True)
+            for rows_of_part in message_size.parts(table):
+                self._connection.write(partial(_import, task=at, rows=rows_of_part), alone=True)
 
     def _read(self, query: str, **parameters: Any) -> list[Evaluation]:
         rows = self._connection.read(lambda tx: plain(tx.run(query, parameters)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from neo4j.exceptions import TransientError
@@ -17,6 +18,7 @@ from archive.errors import (
     DatabaseNotFoundError,
     IncompleteWriteError,
     LeaseLostError,
+    MessageTooLargeError,
     QueryError,
     StoreUnavailableError,
 )
@@ -31,6 +33,8 @@ WITH row WHERE row.skip IS NULL OR NOT row.skip
 CREATE (c:Counter {key: row.id, value: 1})
 RETURN count(*) AS written
 """
+
+ENTRIES = "UNWIND $rows AS row RETURN sum(size(row.values)) AS n"
 
 
 def test_a_write_is_there_for_every_later_read(connection, open_connection):
@@ -47,6 +51,28 @@ def test_a_write_that_raises_leaves_nothing(connection):
     with pytest.raises(LeaseLostError):
         connection.write(work)
     assert connection.read(count)["n"] == 0
+
+
+def test_a_statement_that_arcadedb_does_not_take_is_refused(connection):
+    # Three rows of 6 MB. Without an answer, the call would last for ever.
+    rows = [{"id": name, "values": [0.5] * 700_000} for name in "abc"]
+    work = partial(entries, rows=rows)
+    for call in (
+        partial(connection.read, work),
+        partial(connection.write, work),
+        partial(connection.read, work, single=True),
+        lambda: run_query(connection, ENTRIES, {"rows": rows}).rows[0][0],
+    ):
+        if connection.dialect == "neo4j":
+            assert call() == 2_100_000
+            continue
+        with pytest.raises(MessageTooLargeError, match=r"15 MiB in one statement, got 18\.0 MiB"):
+            call()
+    assert connection.read(partial(entries, rows=rows[:2])) == 1_400_000
+
+
+def entries(tx, rows):
+    return tx.run(ENTRIES, {"rows": rows}).single()["n"]
 
 
 def test_work_is_run_again_after_a_passing_error(connection):

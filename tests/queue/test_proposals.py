@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from archive.errors import UnknownNameError
 from archive.queue import workers
 from archive.queue.proposals import Proposals
+from archive.queue.updates import Completion, Report
 from archive.store.architectures import Architectures
-from archive.store.records import State, Study
+from archive.store.records import Result, State, Study
 from tests.conftest import wipe
 from tests.support import examples
 from tests.support.stores import Forgetful, Suggestion, cells, count, everywhere, propose, study, suggest
@@ -189,3 +190,20 @@ def test_a_study_that_was_made_again_under_its_name_is_claimed_by_its_new_rules(
         assert archive.proposals.claim("w", study="study").study.protocol == protocol
         (claim,) = archive.proposals.claim_many("w", 5, study="study", whole=True)
         assert (claim.study.protocol, claim.study.budget) == (protocol, 5)
+
+
+@pytest.mark.every_server
+def test_results_and_reports_of_any_total_size_are_stored(archive):
+    propose(archive, cells(8))
+    claims = archive.proposals.claim_many("w", 8, study="study", lease_seconds=600.0, whole=True)
+    # 8 x 3 MB: no server takes all of it in one message.
+    curve = {name: [index + 0.5 for index in range(110_000)] for name in ("loss", "accuracy")}
+    assert archive.proposals.settle([Report(each.id, each.token, curve) for each in claims]) == [True] * 8
+    results = [Completion(each.id, each.token, Result(0.5, {"accuracy": 0.5}, curve)) for each in claims]
+    gone = Completion("study#00099", "none", Result(0.5))
+    answers = archive.proposals.settle([*results[:4], gone, *results[4:]])
+    assert [type(answer) for answer in answers] == [bool] * 4 + [UnknownNameError] + [bool] * 4
+    stored = archive.studies.evaluations("study")
+    assert [(each.id, each.curve["loss"] == curve["loss"]) for each in stored] == [(each.id, True) for each in claims]
+    # A repetition changes nothing.
+    assert archive.proposals.settle(results) == [True] * 8

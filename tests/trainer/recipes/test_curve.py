@@ -97,5 +97,19 @@ def test_a_curve_is_bounded(monkeypatch):
         curve.add(1, {"a": 1, "b": 1, "c": 1}, 0.0)
     curve.add(1, {"a": 1, "b": 1}, 0.0)
     curve.add(2, {"a": 1}, 0.0)
-    with pytest.raises(TrainingError, match="once an epoch, not after each batch"):
+    with pytest.raises(TrainingError, match="may report 2 times: report once an epoch, not after each batch"):
         curve.add(3, {"a": 1}, 0.0)
+
+
+def test_a_curve_has_no_more_values_than_a_server_can_store(monkeypatch):
+    monkeypatch.setattr(curves, "MOST_VALUES", 11)
+    curve = Curve()
+    for step in (1, 2, 3):
+        curve.add(step, {"a": 1}, 0.0)
+    with pytest.raises(TrainingError, match=r"may report 11 values, got 4 reports of 3 metrics: report once an epoch"):
+        curve.add(4, {"a": 1}, 0.0)
+    # A new metric has an entry for each earlier report, too.
+    shorter = Curve({name: values[:2] for name, values in curve.columns.items()})
+    with pytest.raises(TrainingError, match="got 3 reports of 4 metrics"):
+        shorter.add(3, {"b": 1}, 0.0)
+    assert (len(curve), len(shorter)) == (3, 2)

@@ -1,0 +1,102 @@
+"""Size of a statement with its parameters, as a message to the server.
+
+ArcadeDB takes 16 MiB in one message. Its answer to a longer one is lost, and the driver waits for an answer without
+end. So such a statement is refused here, and writers of many rows cut them into parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar, cast
+
+from neo4j import ManagedTransaction, Result
+
+from archive.errors import MessageTooLargeError
+
+T = TypeVar("T")
+
+LARGEST_BYTES = 15 * 2**20
+"""Largest message that is sent to an embedded server, with a margin for what the driver adds."""
+PART_BYTES = 4 * 2**20
+"""Size of the parts of a large write."""
+
+_NUMBERS = frozenset({int, float, bool, type(None)})
+_NUMBER = 9
+"""Bytes of a number, at most."""
+_HEADER = 5
+"""Bytes that state the type and the length of a text, list or map, at most."""
+
+
+def encoded_size(value: Any) -> int:
+    """Return the bytes of a value in a message (PackStream), at most; a list of numbers is not searched one by one."""
+    kind = type(value)
+    if kind in _NUMBERS:
+        return _NUMBER
+    if kind is str:
+        return _HEADER + (len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass")))
+    if kind is dict:
+        return _HEADER + sum(map(encoded_size, value)) + sum(map(encoded_size, value.values()))
+    if kind is list or kind is tuple:
+        kinds = set(map(type, value))
+        return _HEADER + (_size_of_numbers(value, kinds) if kinds <= _NUMBERS else sum(map(encoded_size, value)))
+    if isinstance(value, bytes | bytearray):
+        return _HEADER + len(value)
+    # A time, a point, or an array, which is sent as a list.
+    return _HEADER + _NUMBER * int(getattr(value, "size", 5))
+
+
+def parts(items: Iterable[T], size: Callable[[T], int] = encoded_size) -> Iterator[list[T]]:
+    """Cut items into lists of at most `PART_BYTES`; a larger item is in a list by itself.
+
+    Args:
+        items: The items.
+        size: Bytes of an item in a message.
+    """
+    part: list[T] = []
+    total = 0
+    for item in items:
+        bytes_ = size(item)
+        if part and total + bytes_ > PART_BYTES:
+            yield part
+            part, total = [], 0
+        part.append(item)
+        total += bytes_
+    if part:
+        yield part
+
+
+def check_size(statement: str, parameters: Mapping[str, Any]) -> None:
+    """Check that a statement fits in one message to an embedded server.
+
+    Raises:
+        MessageTooLargeError: It does not.
+    """
+    size = encoded_size(statement) + encoded_size(parameters)
+    if size > LARGEST_BYTES:
+        raise MessageTooLargeError(size, LARGEST_BYTES)
+
+
+def limited(work: Callable[[ManagedTransaction], T]) -> Callable[[ManagedTransaction], T]:
+    """Return work that raises a MessageTooLargeError instead of running a statement that is too large."""
+    return lambda transaction: work(cast(ManagedTransaction, _LimitedTransaction(transaction)))
+
+
+class _LimitedTransaction:
+    """Transaction, or session, that refuses statements too large for one message."""
+
+    def __init__(self, transaction: ManagedTransaction) -> None:
+        self._transaction = transaction
+
+    def run(self, query: Any, parameters: Mapping[str, Any] | None = None, **further: Any) -> Result:
+        """Run a statement; see `neo4j.ManagedTransaction.run`."""
+        check_size(getattr(query, "text", query), {**(parameters or {}), **further})
+        return self._transaction.run(query, dict(parameters) if parameters else None, **further)
+
+
+def _size_of_numbers(values: list[Any] | tuple[Any, ...], kinds: set[type]) -> int:
+    """Return the bytes of numbers, at most; all integers take as much as the largest."""
+    if float in kinds or type(None) in kinds or not values:
+        return _NUMBER * len(values)
+    most = max(abs(min(values)), abs(max(values)))
+    width = next((bytes_ for bits, bytes_ in ((4, 1), (7, 2), (15, 3), (31, 5)) if most < 2**bits), _NUMBER)
+    return len(values) * width
