@@ -43,6 +43,7 @@ _TOKENS = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _UNICODE_ESCAPE = re.compile(r"\\u+([0-9A-Fa-f]{4})")
+_BATCHES = re.compile(r"\} IN (\S+ ){0,3}TRANSACTIONS\b")
 _BEFORE_A_NAME = frozenset([".", ":", "|", "&", "!", "$"])
 
 
@@ -81,6 +82,15 @@ def without_end_mark(cypher: str) -> str:
     while end and tokens[end - 1].text == ";":
         end -= 1
     return cypher[: tokens[end].at] if end < len(tokens) else cypher
+
+
+def commits_in_parts(cypher: str) -> bool:
+    """Whether the text has a subquery `IN TRANSACTIONS`, whose batches are committed one by one."""
+    try:
+        tokens = _tokens(cypher)
+    except ReadOnlyError:
+        return False  # the server's message is the best
+    return bool(_BATCHES.search(" ".join(token.text for token in tokens if token.kind not in ("string", "quoted"))))
 
 
 def _readings(cypher: str) -> Iterator[str]:

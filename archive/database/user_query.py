@@ -14,21 +14,31 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import neo4j
 from neo4j import graph
-from neo4j.exceptions import ConstraintError, DriverError, Neo4jError, ServiceUnavailable, SessionExpired
+from neo4j.exceptions import (
+    ConstraintError,
+    DriverError,
+    Neo4jError,
+    ServiceUnavailable,
+    SessionExpired,
+    TransientError,
+)
 
+from archive.database import driver_errors
 from archive.database.column_names import columns_of
 from archive.database.message_size import check_size
 from archive.database.parameters import check_parameters
-from archive.database.read_only import require_read_only, without_end_mark
+from archive.database.read_only import commits_in_parts, require_read_only, without_end_mark
 from archive.database.statements import revised, rewritten
-from archive.errors import QueryError, StoreUnavailableError
+from archive.errors import QueryError, StoreError, StoreUnavailableError
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
+
+T = TypeVar("T")
 
 _TIMED_OUT = (
     "Neo.ClientError.Transaction.TransactionTimedOut",
@@ -85,7 +95,7 @@ def run_query(
         cypher: One statement.
         parameters: Values of its `$parameters`.
         write: Whether it may write. On an embedded server it waits for its turn. After a conflict with another writer,
-            which rolls it back, it runs again; if its outcome is unknown, it does not.
+            which rolls it back, it runs again; if its outcome is unknown, or it commits in parts, it does not.
         limit: Maximum number of rows to return; further ones are cut off, and the result says so.
         skip: Number of rows to skip; a query of several pages needs an ORDER BY.
         timeout: Seconds after which the server ends it.
@@ -93,6 +103,7 @@ def run_query(
     Raises:
         ReadOnlyError: The query could write, and `write` was not given.
         QueryError: The server rejected it, or it took too long.
+        StoreError: The connection was lost, or a conflict ended a write that commits in parts.
         UsageError: A parameter cannot be sent, or the query is larger than an embedded server takes.
     """
     values = dict(parameters or {})
@@ -143,24 +154,25 @@ def _written(
     """
     connection.ping()
     connection.require_space()
-    form = _in_transaction
+    answer = None
 
-    def attempt() -> QueryResult:
-        nonlocal form
+    def attempt() -> QueryResult | None:
         with connection.turn(alone=True), connection.session(write=True) as session:
             with _time_limit(connection, cypher, timeout) as text:
                 try:
-                    return form(session, text, parameters, page, timeout)
+                    return _in_transaction(session, text, parameters, page, timeout)
                 except Neo4jError as error:
-                    if form is _without_transaction or error.code not in _NEEDS_ITS_OWN_TRANSACTION:
+                    if error.code not in _NEEDS_ITS_OWN_TRANSACTION:
                         raise
-                form = _without_transaction
-                return form(session, text, parameters, page, timeout)
+                    return None
 
-    return connection.with_recovery(lambda: _with_known_outcome(connection, attempt))
+    # ArcadeDB commits the batches of a subquery within a transaction, too.
+    if not commits_in_parts(cypher):
+        answer = connection.with_recovery(lambda: _with_known_outcome(connection, attempt))
+    return _in_parts(connection, cypher, parameters, page, timeout) if answer is None else answer
 
 
-def _with_known_outcome(connection: Connection, attempt: Callable[[], QueryResult]) -> QueryResult:
+def _with_known_outcome(connection: Connection, attempt: Callable[[], T]) -> T:
     try:
         return attempt()
     except ConstraintError as error:
@@ -184,13 +196,29 @@ def _in_transaction(
     return answer
 
 
-def _without_transaction(
-    session: neo4j.Session, text: str, parameters: dict[str, Any], page: Page, timeout: float | None
+def _in_parts(
+    connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, timeout: float | None
 ) -> QueryResult:
-    """Run a statement that accepts no enclosing transaction: `CALL { … } IN TRANSACTIONS`, schema commands."""
-    answer = _collect(session.run(neo4j.Query(text, timeout=timeout), parameters), *page)
-    session.run(REWRITTEN).consume()
-    return answer
+    """Run a statement that accepts no enclosing transaction, once: `CALL { … } IN TRANSACTIONS`, schema commands.
+
+    What it has committed before an error stays. So it does not run again, and counts are invalid in any case.
+    """
+    connection.write(_rewrite, alone=True)
+    try:
+        with connection.turn(alone=True), connection.session(write=True) as session:
+            with _time_limit(connection, cypher, timeout) as text:
+                return _collect(session.run(neo4j.Query(text, timeout=timeout), parameters), *page)
+    except (TransientError, ServiceUnavailable, SessionExpired) as error:
+        reason = driver_errors.translate(error, connection.address, connection.login[1], connection.database)
+        raise StoreError(f"{reason}; parts of the query may be committed: check before you run it again") from None
+    except (DriverError, Neo4jError) as error:
+        raise driver_errors.translate(error, connection.address, connection.login[1], connection.database) from None
+    finally:
+        connection.write(_rewrite, alone=True)
+
+
+def _rewrite(tx: neo4j.ManagedTransaction) -> None:
+    tx.run(REWRITTEN).consume()
 
 
 def _collect(result: neo4j.Result, skip: int, limit: int | None) -> QueryResult:

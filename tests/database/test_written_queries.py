@@ -6,10 +6,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from neo4j.exceptions import ServiceUnavailable
+from neo4j.exceptions import ServiceUnavailable, TransientError
 
-from archive.errors import QueryError, StoreUnavailableError
-from tests.support.stores import cells, study, suggest
+from archive.database.read_only import commits_in_parts
+from archive.errors import QueryError, StoreError, StoreUnavailableError
+from tests.support.stores import cells, propose, study, suggest
 
 pytestmark = pytest.mark.dialect
 
@@ -92,3 +93,54 @@ def test_commands_on_the_schema_and_batches_of_transactions_are_understood(archi
             assert notes(archive) == list(range(1, 11))
     finally:
         archive.query("DROP INDEX note_at IF EXISTS", write=True)
+
+
+def test_batches_that_fail_half_way_are_counted(archive):
+    propose(archive, cells(6), budget=6)
+    query = """MATCH (p:Proposal {study: 'study'}) WITH p ORDER BY p.number
+               CALL (p) { WITH p, 1 / (4 - p.number) AS n DETACH DELETE p } IN TRANSACTIONS OF 1 ROWS"""
+    with pytest.raises(QueryError, match="by zero"):
+        archive.query(query, write=True)
+    left = [proposal.number for proposal in archive.proposals.list("study")]
+    assert left == [4, 5]
+    # The budget has room for those that are gone.
+    assert len(propose(archive, cells(20)[10:], budget=6)) == 4
+
+
+@pytest.mark.parametrize("failure", [TransientError("a conflict"), ServiceUnavailable("the connection broke")])
+def test_batches_are_not_run_again(archive, monkeypatch, failure):
+    """The first batches of a statement stay committed when a later one fails."""
+    session_of, runs = archive.connection.session, []
+
+    def failing(**how):
+        session = session_of(**how)
+        run = session.run
+
+        def run_and_fail(query, *arguments, **further):
+            run(query, *arguments, **further).consume()
+            runs.append(query)
+            raise failure
+
+        session.run = run_and_fail
+        return session
+
+    with monkeypatch.context() as patched:
+        patched.setattr(archive.connection, "session", failing)
+        with pytest.raises(StoreError, match="parts of the query may be committed: check before you run it again"):
+            archive.query("UNWIND [1, 2] AS at CALL (at) { CREATE (:Note {at: at}) } IN TRANSACTIONS", write=True)
+    assert len(runs) == 1
+    assert notes(archive) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("cypher", "parts"),
+    [
+        ("CALL (x) { CREATE (n) } IN TRANSACTIONS", True),
+        ("call (x) { create (n) } in $n Concurrent /* so */ transactions of 5 rows", True),
+        ("CREATE (n {text: 'in transactions'}) // IN TRANSACTIONS", False),
+        ("MATCH (transactions) RETURN 1 IN transactions", False),
+        ("RETURN 'not closed IN TRANSACTIONS", False),
+    ],
+)
+def test_a_text_shows_whether_it_commits_in_parts(cypher, parts):
+    assert commits_in_parts(cypher) == parts
