@@ -186,9 +186,10 @@ class News:
         with self._lock:
             feed = self._feeds.get(topic)
             if feed is None:
-                feed = self._feeds[topic] = self._made(topic)
+                feed = self._made(topic)
                 feed.began = self._version
                 self._evict()
+                self._feeds[topic] = feed
             self._feeds.move_to_end(topic)
             return feed
 
@@ -203,9 +204,10 @@ class News:
         raise UnknownNameError("topic", topic, ("studies", "study:NAME", "workers"))
 
     def _evict(self) -> None:
+        """Make room for one more feed; those with a browser stay."""
         used = Counter(topic for each in self._subscriptions for topic in each.topics)
         for topic in list(self._feeds):
-            if len(self._feeds) <= KEPT:
+            if len(self._feeds) < KEPT:
                 break
             if not used[topic]:
                 del self._feeds[topic]

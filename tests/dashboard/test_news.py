@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from archive.dashboard import news as module
 from archive.dashboard.feeds.studies import StudiesFeed
 from archive.dashboard.feeds.study import NUMBER, STATE, VALUE
 from archive.dashboard.news import News
@@ -212,3 +213,23 @@ def test_one_reader_serves_all_browsers(archive, news, monkeypatch):
 
     asyncio.run(browse())
     assert 1 <= len(looks) <= 5
+
+
+def test_any_number_of_topics_has_browsers_at_a_time(archive, news, monkeypatch):
+    monkeypatch.setattr(module, "KEPT", 2)
+    for name in ("a", "b", "c"):
+        propose(archive, cells(1), name)
+
+    async def browse():
+        loop = asyncio.get_running_loop()
+        for name in ("a", "b", "c"):
+            news.prepare([f"study:{name}"])
+            news.subscribe([f"study:{name}"], loop)
+
+    asyncio.run(browse())
+    kept = [news.fresh(f"study:{name}") for name in ("a", "b", "c")]
+    # A request without a browser has a feed, too; it leaves first.
+    for topic in ("studies", "workers"):
+        assert news.fresh(topic).topic == topic
+    assert [news.fresh(f"study:{name}") for name in ("a", "b", "c")] == kept
+    assert "studies" not in news._feeds
