@@ -191,5 +191,7 @@ def _all(settings: Settings) -> Iterator[TrainerFleet]:
             content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             content["arguments"] = tuple(content["arguments"])
             yield TrainerFleet(settings=settings, **content)
+        except FileNotFoundError:
+            continue  # the fleet has ended meanwhile
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise SettingsError(f"cannot read the fleet {path}: {error}; delete {path.parent}") from None

@@ -6,6 +6,7 @@ import errno
 import os
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -74,3 +75,19 @@ def test_a_folder_of_fleets_that_cannot_be_made_is_named(saved, tmp_path):
     (tmp_path / "home" / "fleets").write_text("no folder")
     with pytest.raises(SettingsError, match=r"cannot write the fleet's folder .*fleets/local-test: Not a directory"):
         records.add(replace(saved, settings=Settings(tmp_path / "home")))
+
+
+def test_a_fleet_that_ends_while_fleets_are_listed_is_none(saved, monkeypatch):
+    ending = records.add(replace(saved, name="ending"))
+    read = Path.read_text
+
+    def end_and_read(path, **how):
+        if path == ending.folder / records.RECORD:
+            records.remove(ending)
+        return read(path, **how)
+
+    monkeypatch.setattr(Path, "read_text", end_and_read)
+    assert records.saved(saved.settings) == [saved]
+    (saved.folder / records.RECORD).write_text("{")
+    with pytest.raises(SettingsError, match="cannot read the fleet"):
+        records.saved(saved.settings)
