@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from archive.trainer.tasks.registry import Task
     from archive.trainer.tasks.tabular import TabularTask
 
-PASSING = ("batch", "trainers", "engine", "device", "trial_seconds", "observe", "retrain")
+PASSING = (
+    *("batch", "trainers", "engine", "device", "observe", "retrain", "proxies"),
+    *("stall_seconds", "trial_seconds", "scratch_bytes", "memory_bytes"),
+)
 """Options that no study stores: the command that continues a search repeats them."""
 
 

@@ -92,6 +92,16 @@ def test_the_advice_goes_on_with_the_study(archive, user, tmp_path):
     assert {view.agent for view in study.proposals} == {study.proposals[0].agent}
 
 
+def test_the_advice_keeps_the_limits_of_trials(user, stored):
+    stored()
+    limits = ("--stall", "5min", "--scratch-limit", "1GB", "--memory-limit", "2GiB", "--proxies", "8")
+    longer = advice(user.types("search", "--study", "mine", *limits))[1]
+    assert sorted(longer.split(" --")[3:]) == [
+        "memory-limit 2147483648", "proxies 8", "scratch-limit 1000000000", "stall 300"
+    ]  # fmt: skip
+    user.types(*shlex.split(longer.replace("--budget 6", "--budget 3"))[1:])
+
+
 def test_the_advice_names_the_archive_that_was_named(user, store_settings, stored):
     stored()
     home = str(store_settings.home)
