@@ -100,11 +100,13 @@ class Size(SizeType):
         """Return the bytes of a size.
 
         Raises:
-            BadParameter: The text is no size.
+            BadParameter: The text is no size, or the size is 0.
         """
         size = quantities.size_bytes(str(value))
         if size is None:
             self.fail(f"{value!r} is no size: write 500MB, 20GB or 4GiB (a plain number counts bytes)", param, ctx)
+        if size == 0:
+            self.fail(f"a size must be > 0, got {value!r}", param, ctx)
         return size
 
 

@@ -79,6 +79,11 @@ def test_sizes_have_units(text, size):
     assert Size().convert(text, None, None) == size
 
 
+def test_a_size_is_larger_than_nothing():
+    with pytest.raises(click.BadParameter, match="a size must be > 0, got '0GB'"):
+        Size().convert("0GB", None, None)
+
+
 @pytest.mark.parametrize("text", ["", "GB", "5 apples", "-1", "1PB", "1ib", "nan"])
 def test_what_is_no_size_is_refused(text):
     with pytest.raises(click.BadParameter, match="is no size: write 500MB, 20GB or 4GiB"):
