@@ -8,6 +8,8 @@ UNIT_SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w
 """Units of a duration, in seconds."""
 
 _PART = r"(\d+(?:\.\d*)?|\.\d+)(min|[smhdw])"
+_MOST_DIGITS = 40
+"""Python refuses to read a number of thousands of digits."""
 _SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kKMGT]i?)?B?\s*")
 
 
@@ -48,6 +50,14 @@ def number(text: str) -> float | None:
     except ValueError:
         match = _SIZE.fullmatch(text)
         return None if match is None else _product(match)
+
+
+def whole_number(text: str) -> int | None:
+    """Return a number of digits alone; None for other text, and for a number that no server stores (2^63 or more)."""
+    if not text.isdecimal() or len(text) > _MOST_DIGITS:
+        return None
+    number = int(text)
+    return number if number < 2**63 else None
 
 
 def _product(match: re.Match[str]) -> float:

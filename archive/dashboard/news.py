@@ -27,6 +27,7 @@ from archive.dashboard.feeds.study import StudyFeed
 from archive.dashboard.feeds.workers import WorkersFeed
 from archive.dashboard.wire import dumps
 from archive.errors import ArchiveError, UnknownNameError
+from archive.quantities import whole_number
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -112,7 +113,7 @@ class News:
     def seen(self, version: str | None) -> int:
         """Return the number of a version of this process; 0 for that of another one."""
         process, _, number = (version or "").partition("-")
-        return int(number) if process == self._process and number.isdecimal() else 0
+        return (whole_number(number) or 0) if process == self._process else 0
 
     def message(self, seen: Mapping[str, int]) -> tuple[int, str]:
         """Return the number of the current version, and what changed, as JSON.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from archive import gc_pause
 from archive.database import message_size
 from archive.errors import UnknownNameError, UsageError
+from archive.quantities import whole_number
 from archive.store import result_columns
 from archive.store.architectures import Architectures, batched
 from archive.store.properties import (
@@ -158,8 +159,8 @@ class Evaluations:
         Raises:
             UnknownNameError: There is none.
         """
-        study, number = study_of(id_), id_.rpartition("#")[2]
-        ids = [id_, *([proposal_id(study, int(number))] if study and number.isdecimal() else [])]
+        study, number = study_of(id_), whole_number(id_.rpartition("#")[2])
+        ids = [id_] if not study or number is None else [id_, proposal_id(study, number)]
         for each in dict.fromkeys(ids):
             for evaluation in self._read(ONE, id=each):
                 return evaluation

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
+from archive.quantities import whole_number
 from archive.store.records import Constraint, Curve, Evaluation, Objective, Proposal, Result, State, Study
 
 if TYPE_CHECKING:
@@ -50,10 +51,10 @@ def whole_id(name: str) -> str:
     Raises:
         UsageError: The text is not of the form STUDY#NUMBER.
     """
-    study, number = study_of(name), name.rpartition("#")[2]
-    if not study or not number.isdecimal():
-        raise UsageError(f"a proposal is named STUDY#NUMBER, got {name!r}")
-    return proposal_id(study, int(number))
+    study, number = study_of(name), whole_number(name.rpartition("#")[2])
+    if not study or number is None:
+        raise UsageError(f"a proposal is named STUDY#NUMBER, got {name!r:.80}")
+    return proposal_id(study, number)
 
 
 def study_of(id_: str) -> str:

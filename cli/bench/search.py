@@ -15,6 +15,7 @@ from archive.cli.names import AGENT, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError, UsageError
+from archive.quantities import whole_number
 from archive.queue.capabilities import NOISE
 
 if TYPE_CHECKING:
@@ -162,9 +163,10 @@ def _suite(whole: bool, quick: bool) -> Suite | None:
 def _starts(text: str) -> int:
     if text == "own":
         return 0
-    if not text.isdecimal():
-        raise UsageError(f"--starts takes a number of networks, or own, got {text!r}")
-    return int(text)
+    number = whole_number(text)
+    if number is None:
+        raise UsageError(f"--starts takes a number of networks, or own, got {text!r:.80}")
+    return number
 
 
 def _compare(

@@ -12,6 +12,7 @@ from archive.cli.names import STUDY
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, open_archive, print_data, print_json, print_message
 from archive.errors import LaunchError, SettingsError, UsageError
+from archive.quantities import whole_number
 
 if TYPE_CHECKING:
     from archive.launchers.base import Launcher
@@ -46,11 +47,11 @@ class TrainerBounds(BoundsType):
         Raises:
             BadParameter: The text is no number of trainers.
         """
-        lower, separator, upper = str(value).partition("..")
-        upper = upper if separator else lower
-        if not (lower.isdecimal() and upper.isdecimal() and int(lower) <= int(upper) and int(upper) > 0):
-            self.fail(f"{value!r} is no number of trainers: write 8, or 0..8", param, ctx)
-        return int(lower), int(upper)
+        first, separator, last = str(value).partition("..")
+        lower, upper = whole_number(first), whole_number(last if separator else first)
+        if lower is None or upper is None or lower > upper or upper == 0:
+            self.fail(f"{value!r:.80} is no number of trainers: write 8, or 0..8", param, ctx)
+        return lower, upper
 
 
 class LaunchValue(ValueType):

@@ -21,6 +21,7 @@ from archive.cli.render import (
     show,
 )
 from archive.cli.study.items import moment, timestamp
+from archive.quantities import whole_number
 from archive.trainer.storage import file_names
 
 if TYPE_CHECKING:
@@ -94,8 +95,8 @@ def whole_id(study: str, proposal: str) -> str:
     """Return the id of a proposal that is named by its number or id."""
     from archive.store.properties import proposal_id
 
-    number = proposal.removeprefix("#")
-    return proposal_id(study, int(number)) if number.isdecimal() else proposal
+    number = whole_number(proposal.removeprefix("#"))
+    return proposal if number is None else proposal_id(study, number)
 
 
 class LogWriter:

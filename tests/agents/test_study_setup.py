@@ -74,8 +74,8 @@ def test_a_seed_may_be_of_numpy(archive):
 def test_a_budget_is_an_integer(archive, evaluated, budget):
     before = evaluated.record.budget
     for name in ("new", "evaluated"):
-        with pytest.raises(UsageError, match=f"budget must be an integer >= 0, got {budget}"):
+        with pytest.raises(UsageError, match=rf"budget must be an integer from 0 to 2\^63 - 1, got {budget}"):
             agents.study(archive, name, "mlp", budget=budget)
-    with pytest.raises(UsageError, match=f"budget must be an integer >= 0, got {budget + 100}"):
+    with pytest.raises(UsageError, match=rf"budget must be an integer from 0 to 2\^63 - 1, got {budget + 100}"):
         evaluated.run(lambda _: 0.5, budget=budget + 100, agent="random")
     assert archive.studies.names() == ["evaluated"] and evaluated.record.budget == before

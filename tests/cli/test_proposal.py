@@ -72,6 +72,7 @@ def test_what_cannot_be_done_is_one_line_and_changes_nothing(archive, user):
         (("show", "study#7"), "unknown proposal 'study#00007': archive study show lists"),
         (("cancel", "study#7"), "unknown proposal 'study#00007'"),
         (("show", "study"), "named STUDY#NUMBER, got 'study'"),
+        (("show", "study#" + "9" * 5000), "named STUDY#NUMBER, got 'study#9999"),
     ):
         done = user.types("proposal", *arguments, code=2)
         assert done.stdout == ""

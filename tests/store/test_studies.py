@@ -95,16 +95,19 @@ def test_proposals_are_counted_by_state(archive):
         archive.studies.counts("absent")
 
 
-@pytest.mark.parametrize("wrong", [{"name": ""}, {"name": "a#1"}, {"direction": "up"}, {"budget": -1}, {"seed": -1}])
+@pytest.mark.parametrize(
+    "wrong", [{"name": ""}, {"name": "a#1"}, {"direction": "up"}, {"budget": -1}, {"budget": 2**63}, {"seed": -1}]
+)
 def test_invalid_studies(archive, wrong):
     with pytest.raises(UsageError):
         archive.studies.create(study(**wrong))
 
 
-def test_a_budget_is_not_set_to_a_negative_number(archive):
+@pytest.mark.parametrize("budget", [-1, 2**63])
+def test_a_budget_is_not_set_to_a_number_that_no_study_has(archive, budget):
     archive.studies.create(study("one"))
-    with pytest.raises(UsageError, match="budget must be an integer >= 0, got -1"):
-        archive.studies.set_budget("one", -1)
+    with pytest.raises(UsageError, match=rf"budget must be an integer from 0 to 2\^63 - 1, got {budget}"):
+        archive.studies.set_budget("one", budget)
 
 
 @pytest.mark.every_server

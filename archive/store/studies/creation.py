@@ -129,10 +129,10 @@ def check_budget(budget: int) -> None:
     """Check that a number of proposals can be the budget of a study.
 
     Raises:
-        UsageError: It is negative, or no integer.
+        UsageError: It is negative, too large for the store, or no integer.
     """
-    if not _is_integer(budget) or budget < 0:
-        raise UsageError(f"budget must be an integer >= 0, got {budget!r:.80}")
+    if not _is_integer(budget) or not 0 <= budget < 2**63:
+        raise UsageError(f"budget must be an integer from 0 to 2^63 - 1, got {budget!r:.80}")
 
 
 def check_seed(seed: int) -> None:

@@ -123,7 +123,11 @@ def test_following_a_study_that_is_done_ends_at_once(archive, user):
 
 @pytest.mark.parametrize(
     ("arguments", "fragments"),
-    [(["stuudy"], ["unknown study 'stuudy'", "study"]), (["study", "--proposal", "9"], ["study#00009"])],
+    [
+        (["stuudy"], ["unknown study 'stuudy'", "study"]),
+        (["study", "--proposal", "9"], ["study#00009"]),
+        (["study", "--proposal", "9" * 5000], ["99999"]),
+    ],
 )
 def test_names_that_there_are_not(archive, user, arguments, fragments):
     propose_cells(archive, cells(1))
