@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from archive.launchers.base import UNFIT_CODE
+from archive.trainer.storage.log_tail import last_lines
 
 LINES = 3
 
@@ -18,5 +19,11 @@ def tail(path: Path, code: int | None) -> str:
     """
     # The last line of a trainer on a machine where trials cannot begin has the reason, and those before it have not.
     number = 1 if code == UNFIT_CODE else LINES
-    lines = path.read_text(errors="replace").splitlines()[-number:] if path.exists() else []
+    try:
+        lines = last_lines(path, number)
+    except FileNotFoundError:
+        lines = []
+    except OSError as error:
+        # The failure of the trainer is the message; it must not get lost for its log.
+        lines = [f"the log cannot be read: {error.strerror or error}"]
     return f"see {path}: " + " | ".join(lines)

@@ -16,24 +16,23 @@ import threading
 import time
 from pathlib import Path
 
+from archive.trainer.storage.log_tail import last_lines
+
 MOST_BYTES = 256 * 1024
 """Size beyond which the older half of a log is dropped."""
-TAIL_LINES, TAIL_BYTES = 40, 4000
+TAIL_LINES = 40
 
 _WATCH_SECONDS = 1.0
 
 
 def tail(path: Path | None, lines: int = TAIL_LINES) -> str:
-    """Return the last lines of a log, at most `TAIL_BYTES` long; empty if there is no log."""
+    """Return the last lines of a log, at most 4,000 bytes long; empty if there is no log."""
     if path is None:
         return ""
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
-            last = file.read()
+        return "\n".join(last_lines(path, lines))
     except OSError:
         return ""
-    return "\n".join(last.decode(errors="replace").splitlines()[-lines:])
 
 
 def capture(path: Path) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 
+from archive.trainer.storage.log_tail import TAIL_BYTES
 from archive.trainer.trial import log as triallog
 from tests.support import ROOT
 
@@ -19,7 +20,7 @@ def test_tail_is_the_end_of_the_log_and_bounded(tmp_path):
     log.write_bytes(b"x" * 100_000 + b"\xff end")
     tail = triallog.tail(log)
     assert tail.endswith("\ufffd end")
-    assert len(tail) == triallog.TAIL_BYTES
+    assert len(tail) == TAIL_BYTES
 
 
 def test_a_log_is_cut_at_a_line_and_keeps_its_end(tmp_path):

@@ -13,6 +13,7 @@ import pytest
 
 from archive.queue.causes import Cause
 from archive.trainer.storage import checkpoints, file_names, weights_file
+from archive.trainer.storage.log_tail import TAIL_BYTES
 from archive.trainer.tasks import registry
 from archive.trainer.trial import log as triallog
 from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished, TrialInterrupted
@@ -175,7 +176,7 @@ def test_failure_has_the_tail_of_the_log(tmp_path, loader, printed):
     (last,) = told(TrialProcess(trial_spec(tmp_path, faulty.faulty(loader))))
     assert isinstance(last, TrialFailed)
     assert printed in last.log_tail
-    assert len(last.log_tail) <= triallog.TAIL_BYTES
+    assert len(last.log_tail) <= TAIL_BYTES
 
 
 def test_hung_trial_logs_its_stacks(tmp_path):
