@@ -119,7 +119,9 @@ class ResultSpool:
 
     def discard(self, notice: TerminalNotice) -> None:
         """Remove a notice that was delivered."""
-        for path in [path for path, held in self._waiting.items() if held is notice]:
+        path = self._path(notice.id, notice.token)
+        # A notice that replaced this one is not delivered yet.
+        if self._waiting.get(path) is notice:
             self._drop(path)
             # A file that cannot be removed is delivered again by the next daemon, without effect.
             with contextlib.suppress(OSError):
@@ -127,7 +129,8 @@ class ResultSpool:
 
     def quarantine(self, notice: TerminalNotice) -> None:
         """Keep the file of a notice that the store will never accept, for inspection, and never send it again."""
-        for path in [path for path, held in self._waiting.items() if held is notice]:
+        path = self._path(notice.id, notice.token)
+        if self._waiting.get(path) is notice:
             self._drop(path)
             with contextlib.suppress(OSError):
                 path.replace(path.with_suffix(".refused"))

@@ -109,6 +109,18 @@ def test_many_hosts_deliver_each_result_once_after_an_outage(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_notice_that_replaced_a_delivered_one_waits(spool):
+    first, second = (Completion("s#1", "token", Result(value)) for value in (0.5, 0.25))
+    other = Completion("s#2", "token", RESULT)
+    for notice in (first, other, second):
+        spool.put(notice)
+    spool.discard(first)
+    spool.quarantine(first)
+    assert spool.waiting == [second, other]
+    spool.discard(second)
+    assert spool.waiting == [other] and len(list(spool.folder.iterdir())) == 1
+
+
 def test_a_file_of_an_earlier_release_is_adopted(spool):
     spool.put(NOTICES[0])
     (file,) = spool.folder.iterdir()
