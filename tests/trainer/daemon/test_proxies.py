@@ -152,6 +152,18 @@ def test_a_killed_trainer_leaves_whole_scores_and_another_goes_on(archive, start
     assert {key: after[key] for key in before} == before
 
 
+def test_a_study_created_again_under_its_name_is_measured_for_its_own_task(archive, tmp_path):
+    propose(archive, [])
+    first = archive.studies.get("study")
+    archive.studies.delete("study")
+    propose(archive, [], task="digits")
+    second = archive.studies.get("study")
+    measurer = Trainer(archive, TrainerOptions(device="cpu", proxies=2), home=tmp_path)._proxies
+    tasks = [measurer._work_of(study).task.name for study in (first, second, first)]
+    assert tasks == ["diabetes", "digits", "diabetes"]
+    assert [len(work) for work in measurer._works.values()] == [2, 2]
+
+
 @pytest.mark.lasts(6)
 def test_a_stop_waits_for_no_sample(archive, tmp_path):
     propose(archive, [])

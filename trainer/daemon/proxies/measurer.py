@@ -74,7 +74,7 @@ class ProxyMeasurer:
         self._archive, self._options, self._paths, self._signal, self._busy = archive, options, paths, signal, busy
         self._claims: SimpleQueue[Claim | None] = SimpleQueue()
         self._works: dict[tuple[str, str], ProxyWork] = {}
-        self._by_study: dict[str, ProxyWork | None] = {}
+        self._by_study: dict[tuple[str, int | None], ProxyWork | None] = {}
         self._process: tuple[ProxyWork, MeasurementProcess] | None = None
         self._thread: threading.Thread | None = None
         self._closing, self._ends_at, self._of_trials = threading.Event(), math.inf, False
@@ -149,7 +149,9 @@ class ProxyMeasurer:
 
     def _work_of(self, study: Study) -> ProxyWork | None:
         """Return the work on a study's task, with a sample of its space; None where nothing can be measured."""
-        if study.name not in self._by_study:
+        # A study may be deleted, and another one created under its name.
+        of = study.name, study.created
+        if of not in self._by_study:
             # The start of a daemon must not wait for numpy.
             from archive.spaces import recorded
 
@@ -159,12 +161,12 @@ class ProxyMeasurer:
                 sample = studies.sample_of(space, self._options.proxies or 0)
             except Exception as error:  # A task of another package may raise anything.
                 log.warning("proxies not measured study=%s reason=%r", study.name, failures.failure_of(error).reason)
-                self._by_study[study.name] = None
+                self._by_study[of] = None
             else:
                 work = self._works.setdefault((task.name, protocol.name), ProxyWork(task, protocol))
-                self._by_study[study.name] = work
+                self._by_study[of] = work
                 work.add_sample(sample)
-        return self._by_study[study.name]
+        return self._by_study[of]
 
     def _measure_some(self) -> None:
         """Measure and store some networks."""
