@@ -27,7 +27,7 @@ from archive.errors import InvalidArchitectureError, TrainingError, UnknownNameE
 from archive.queue.capabilities import NOISE
 from archive.store.records import Result
 from archive.trainer.tasks.file_access import reference_of
-from archive.user_paths import expanded
+from archive.user_paths import absolute
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
@@ -245,7 +245,7 @@ def parse(name: str) -> TabularTask:
     reference, column = reference_of(name) or ("", "")
     if not reference or not column.removeprefix("-"):
         raise UsageError(f"a table is named as table:PATH#COLUMN, got {name!r}")
-    path = expanded(reference).absolute()
+    path = absolute(reference)
     table = Table.load(path)
     plain, separator, deviation = column.rpartition(NOISE)
     if separator and not {column, column.removeprefix("-")} & {*table.columns}:

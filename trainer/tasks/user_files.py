@@ -27,7 +27,7 @@ from archive.trainer.tasks.base import Task
 from archive.trainer.tasks.bundled import DIABETES, DIGITS
 from archive.trainer.tasks.downloaded import FASHION_MNIST, NAVAL
 from archive.trainer.tasks.file_access import redacted_errors, reference_of
-from archive.user_paths import expanded
+from archive.user_paths import absolute
 
 if TYPE_CHECKING:
     from archive.trainer.datasets.layout import Rows
@@ -53,7 +53,7 @@ def parse(name: str) -> Task:
     if not reference:
         raise UsageError(f"a file of arrays is named as npz:PATH, got {name!r}")
     try:
-        path = expanded(reference).absolute()
+        path = absolute(reference)
         status = path.stat()
     except OSError as error:
         raise UsageError(f"cannot read {reference}: {error.strerror}") from None

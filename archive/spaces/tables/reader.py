@@ -37,7 +37,7 @@ from archive.architecture.graph import Architecture
 from archive.cache import Arrays
 from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameError, UnusableFileError, UsageError
 from archive.spaces.tables.parser import parsed
-from archive.user_paths import expanded
+from archive.user_paths import absolute
 
 Floats = NDArray[np.float64]
 Number = TypeVar("Number", np.float64, np.int64)
@@ -127,7 +127,7 @@ class Table:
         Raises:
             UsageError: The file cannot be read, or is no such table; the message names the row.
         """
-        file = expanded(path).absolute()
+        file = absolute(path)
         try:
             status = file.stat()
             return _load(file, status.st_mtime_ns, status.st_size)

@@ -40,6 +40,8 @@ def test_a_table_is_a_task(table, monkeypatch):
     # Another process finds it from another folder.
     assert task.name == f"table:{table}#accuracy"
     assert registry.get(task.name) == task
+    monkeypatch.chdir("/")
+    assert registry.get(f"table:{table.parent}/../{table.parent.name}/{table.name}#accuracy") == task
     assert (task.label, task.objective, task.direction) == ("my table-accuracy", "accuracy", "maximise")
     space = task.search_space()
     assert space == task.search_space("nasbench201") == spaces.get("nasbench201", table=str(table))

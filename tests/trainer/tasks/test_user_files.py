@@ -69,6 +69,25 @@ def test_a_file_that_changes_is_another_task_and_no_trial_takes_it_for_the_old_o
     assert registry.get(f"csv:{path}#y").protocol().name != task.protocol().name
 
 
+def test_a_file_is_one_task_from_every_folder(tmp_path, monkeypatch):
+    path = table(tmp_path / "t.csv", numbers())
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path / "sub")
+    assert registry.get("csv:../t.csv#y").name == f"csv:{path}#y"
+    np.savez(tmp_path / "t.npz", x=ONES, y=np.arange(20) % 2)
+    assert registry.get("npz:../sub/../t.npz").name == f"npz:{tmp_path / 't.npz'}"
+
+
+def test_the_parent_of_a_linked_folder_is_that_of_its_target(tmp_path):
+    (tmp_path / "far" / "folder").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "folder")
+    table(tmp_path / "t.csv", numbers())
+    far = table(tmp_path / "far" / "t.csv", numbers(seed=1))
+    linked = registry.get(f"csv:{tmp_path}/link/../t.csv#y")
+    assert linked.name == f"csv:{tmp_path}/link/../t.csv#y"
+    assert linked.protocol() == registry.get(f"csv:{far}#y").protocol()
+
+
 @pytest.mark.parametrize(
     ("targets", "kind", "outputs"),
     [
