@@ -60,6 +60,17 @@ def whole_number(text: str) -> int | None:
     return number if number < 2**63 else None
 
 
+def decimal(text: str) -> float:
+    """Return the number in an entry of a file. Python's `float` alone would read 1_000 as 1000.
+
+    Raises:
+        ValueError: The text is no number.
+    """
+    if "_" in text:
+        raise ValueError(f"no number: {text!r}")
+    return float(text)
+
+
 def _product(match: re.Match[str]) -> float:
     base = 1024 if (match[2] or "").endswith("i") else 1000
     power = " KMGT".index((match[2] or " ")[0].upper())

@@ -150,6 +150,8 @@ def test_what_a_table_does_not_hold(write):
     table = Table.load(write(SMALL))
     with pytest.raises(UsageError, match=r"'note' of .* holds no numbers: could not convert string to float: 'a'"):
         table.column("note")
+    with pytest.raises(UsageError, match=r"'accuracy' of .* holds no numbers: .*'1_000'"):
+        Table.load(write(f"{SMALL}{OTHER},1_000,200,f\n")).column("accuracy")
     with pytest.raises(UnknownNameError, match="did you mean accuracy"):
         table.column("acuracy")
     with pytest.raises(InvalidArchitectureError, match="does not hold the architecture"):

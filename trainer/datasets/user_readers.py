@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.errors import UnusableFileError
+from archive.quantities import decimal
 from archive.trainer.datasets.layout import Rows
 from archive.trainer.datasets.readers import UNREADABLE
 
@@ -171,7 +172,7 @@ def _numbers(path: Path, place: int, name: str, texts: Sequence[str]) -> NDArray
     values = np.empty(len(texts))
     for row, text in enumerate(texts):
         try:
-            values[row] = float(text)
+            values[row] = decimal(text)
         except ValueError:
             values[row] = np.nan
         if not abs(values[row]) <= LARGEST:
@@ -185,7 +186,7 @@ def _target(path: Path, place: int, name: str, texts: Sequence[str], kind: Kind 
     if "" in texts:
         raise UnusableFileError(f"row {texts.index('') + 1} of {path} has nothing in the column {name!r}")
     try:
-        values = np.array([float(text) for text in texts])
+        values = np.array([decimal(text) for text in texts])
     except ValueError:
         values = np.full(len(texts), np.nan)
     if kind is None:

@@ -14,6 +14,7 @@ import numpy as np
 from archive import cache
 from archive.cache import Arrays
 from archive.errors import CodecError, InvalidArchitectureError, SettingsError, UnusableFileError
+from archive.quantities import decimal
 from archive.spaces.tables.choice_columns import COLUMNS, choice_form
 from archive.spaces.tables.classes import Described, Shared, classes
 from archive.spaces.tables.forms import FORMS, TableForm
@@ -86,7 +87,7 @@ def _columns(rows: Sequence[Sequence[str]], names: Mapping[int, str]) -> tuple[d
     unusable: dict[str, str] = {}
     for at, name in names.items():
         try:
-            columns[name] = [float(row[at]) if row[at].strip() else np.nan for row in rows]
+            columns[name] = [decimal(row[at]) if row[at].strip() else np.nan for row in rows]
         except ValueError as error:
             unusable[name] = str(error)
     return columns, unusable

@@ -137,6 +137,8 @@ HOSTILE = {
     "huge": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,1e200,4\n", "y", "number up to 3.4e.38 in the column 'b', got '1e200'"),
     "huge target": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,2,-1e39\n", "y", "in the column 'y', got '-1e39'"),
     "text": ("a,b,y\n" + "1,red,3.5\n" * 12, "y", "row 1 .* column 'b', got 'red'"),
+    "grouped digits": ("a,b,y\n" + "1,1_000,3.5\n" * 12, "y", "row 1 .* column 'b', got '1_000'"),
+    "grouped target": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,2,1_0\n", "y:values", "row 13 .* column 'y', got '1_0'"),
     "no target": ("a,b,y\n" + "1,2,x\n" * 12 + "1,2,\n", "y", "row 13 .* nothing in the column 'y'"),
     "target nan": ("a,b,y\n" + "1,2,0.5\n1,2,1.5\n" * 12 + "1,2,nan\n", "y", "row 25 .*column 'y', got 'nan'"),
     "short row": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,2\n", "y", "row 13 .* has 2 entries, the header has 3"),
