@@ -254,7 +254,7 @@ def parse(name: str) -> TabularTask:
     table.column(target)
     return TabularTask(
         name=f"{PREFIX}{path}#{column}",
-        label=f"{path.name.split('.')[0]}-{target}",
+        label=f"{path.name.split('.')[0]}-{column}",
         summary=f"the column {target} of {path}",
         reference=str(path),
         spaces=(table.space,),

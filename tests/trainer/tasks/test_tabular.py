@@ -47,7 +47,8 @@ def test_a_table_is_a_task(table, monkeypatch):
     assert space == task.search_space("nasbench201") == spaces.get("nasbench201", table=str(table))
     result = task.answer(CELLS[3])
     assert (result.value, result.seconds, result.metrics) == (3.0, 103.0, {"accuracy": 3.0})
-    assert registry.get(f"table:{table}#-accuracy").direction == "minimise"
+    minimised = registry.get(f"table:{table}#-accuracy")
+    assert (minimised.label, minimised.direction) == ("my table--accuracy", "minimise")
     assert registry.get(f"table:{table}#-loss").direction == "maximise"
     assert task.protocol().name == f"table/{Table.load(table).sha256[:12]}"
     with pytest.raises(UnknownNameError, match="protocol of the task"):
