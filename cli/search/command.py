@@ -184,8 +184,8 @@ def search(
     probability that all bounds are met. Quote the text, since < and > redirect in a shell.
     """
     from archive import settings
-    from archive.agents.study_setup import open_study
     from archive.cli.launch.engines import check_reachable
+    from archive.cli.search.opening import opened
     from archive.cli.search.trainers import SearchTrainers, launcher_of
     from archive.trainer.protocols.base import TrainingProtocol
     from archive.trainer.recipes.registry import RecipeAccess
@@ -217,9 +217,7 @@ def search(
             # Trainers elsewhere may have other recipes.
             RecipeAccess(archive.connection.settings.home).find(request.protocol.recipe)
         more = _has_more(archive, request.study.name, budget)
-        study = open_study(
-            archive, request.study, budget=None if more else budget, seed=seed, sources=sources, agent=request.agent
-        )
+        study = opened(archive, request, options, budget=None if more else budget, seed=seed, sources=sources)
         if task_name is not None:
             # Trainers open no file only because a study in the database names it.
             registry.name_file(request.task, archive.connection.settings.home)

@@ -86,21 +86,35 @@ class FileAccess:
                 f"the file {path} may not be read here: name it on this machine (archive search --task), or start the "
                 "trainer with --data-folder and a folder above it"
             )
-        try:
-            digest = _sha256(real)
-        except OSError as error:
-            raise MissingDataError(f"cannot read {path}: {error.strerror}") from None
-        if not digest.startswith(named["digest"]):
-            raise MissingDataError(
-                f"the file {path} is not the one that the study was created with: its content is not that of the "
-                f"protocol {protocol}; put that file back, or create another study with this one"
-            )
+        check_content(path, protocol)
 
     def _allows(self, real: Path, digest: str) -> bool:
         if any(real.is_relative_to(folder) for folder in self.folders):
             return True
         # Another digest of a recorded path is refused like an unknown path: the refusal tells nothing of the record.
         return any(known.startswith(digest) for known in _recorded(self.record).get(str(real), ()))
+
+
+def check_content(path: str, protocol: str) -> None:
+    """Check that a file has the content that a protocol names.
+
+    Args:
+        path: Path of the file, which may be opened.
+        protocol: Name of a study's protocol; one that names no content passes.
+
+    Raises:
+        SettingsError: It has another content, or cannot be read.
+    """
+    named, real = _PROTOCOL.fullmatch(protocol), _resolved(path)
+    try:
+        digest = "" if real is None else _sha256(real)
+    except OSError as error:
+        raise MissingDataError(f"cannot read {path}: {error.strerror}") from None
+    if named is not None and not digest.startswith(named["digest"]):
+        raise MissingDataError(
+            f"the file {path} is not the one that the study was created with: its content is not that of the "
+            f"protocol {protocol}; put that file back, or create another study with this one"
+        )
 
 
 def record_file(home: Path, task: str, sha256: str) -> None:

@@ -80,6 +80,15 @@ def test_what_is_given_and_differs_is_refused(archive, user, stored, options, re
     assert archive.studies.get("mine").budget == 3
 
 
+def test_another_name_is_suggested_where_the_command_has_none(archive, user, stored):
+    for name in ("rand-mlp-diabetes", "rand-mlp-diabetes-2"):
+        stored(name)
+    options = ("search", "--agent", "rand", "--task", "diabetes", "--space", "mlp", "--protocol", "diabetes/1")
+    refused = said(user.types(*options, code=2))
+    assert refused.endswith("choose another name for the study, such as --study rand-mlp-diabetes-3")
+    assert said(user.types(*options, "--study", "rand-mlp-diabetes", code=2)).endswith("another name for the study")
+
+
 def test_the_advice_goes_on_with_the_study(archive, user, tmp_path):
     options = ("--agent", "random", "--study", "a [study]", "--seed", "5", "--retrain", "--trial-timeout", "10min")
     first = user.types("search", "--task", table(tmp_path), *options, "--budget", "2")

@@ -51,6 +51,18 @@ def test_a_search_on_a_table_resumes_and_ends_with_the_table(archive, types):
     assert archive.studies.get(last["study"]).space_config["table"].endswith("some table, of ten.csv")
 
 
+def test_a_file_that_changed_is_said_whether_the_task_is_named_or_not(types, tmp_path):
+    named = ("--agent", "random", "--budget", "2")
+    study = json.loads(types(*named, "--json").stdout)["study"]
+    with (tmp_path / "some table, of ten.csv").open("a") as file:
+        file.write("\n")
+        file.write(f"{codec.to_nasbench201(spaces.get('nasbench201').members()[10])},3")
+    for options, task in ((named, "some table, of ten.csv"), (("--study", study), None)):
+        chosen = {} if task else {"task": ()}
+        refused = types(*options, code=None, **chosen).stderr
+        assert "is not the one that the study was created with" in refused.replace("\n", " "), refused
+
+
 def test_a_search_that_has_all_networks_says_so_and_advises_no_more_of_it(types):
     options = ("--agent", "random", "--study", "whole")
     for resumed in (False, True):
