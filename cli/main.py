@@ -14,6 +14,7 @@ import click
 
 from archive import __version__
 from archive.cli import entry, exit_codes
+from archive.cli.streams import tolerate_other_encodings
 from archive.errors import ArchiveError, QueryError, UnknownNameError
 
 COMMANDS = {
@@ -155,6 +156,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str] | None) -> int:
+    tolerate_other_encodings()
     try:
         return int(archive.main(arguments, prog_name="archive", standalone_mode=False) or 0)
     except (KeyboardInterrupt, click.exceptions.Abort) as error:

@@ -122,8 +122,8 @@ def print_block(content: str) -> None:
 
 def print_data(content: str) -> None:
     """Write a text of several lines to stdout for a program: unchanged, except on a terminal."""
-    # click.echo would remove escape sequences.
-    sys.stdout.write(printable(content, lines=True) if sys.stdout.isatty() else content)
+    # Without `color`, click.echo would remove escape sequences.
+    click.echo(printable(content, lines=True) if sys.stdout.isatty() else content, nl=False, color=True)
 
 
 def print_json(document: Mapping[str, Any]) -> None:

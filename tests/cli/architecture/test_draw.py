@@ -1,5 +1,6 @@
 """`archive arch draw`, run as a user runs it."""
 
+import io
 import json
 import sys
 import xml.etree.ElementTree as ET
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 
 from archive.architecture import codec
 from archive.cli.main import archive as command
+from archive.cli.main import main
 from archive.errors import ArchiveError
 from tests.support.networks.nets import TINY_CNN
 
@@ -41,6 +43,22 @@ def test_a_picture_as_text_svg_and_png(tmp_path):
     texts = "".join(ET.parse(tmp_path / "net.svg").getroot().itertext())
     assert "conv3" in texts and "8×8×8 · 232 params" in texts
     assert "prefers-color-scheme" not in texts
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_lines_become_ascii_on_a_stream_without_them(monkeypatch, encoding):
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", out)
+    with pytest.raises(SystemExit) as end:
+        main(["--home", "unused", "arch", "draw", CELL])
+    out.flush()
+    lines = out.buffer.getvalue().decode("ascii").splitlines()
+    assert end.value.code == 0
+    assert [line.split()[-1] for line in lines[:2]] == ["input", "nor_conv_3x3"] and lines[0].startswith("@-")
+    with pytest.raises(SystemExit) as end:
+        main(["--home", "unused", "arch", "diff", CELL, CELL.replace("none~0", "skip_connect~0")])
+    out.flush()
+    assert end.value.code == 0 and " -> " in out.buffer.getvalue().decode("ascii")
 
 
 def test_what_cannot_be_drawn_says_why(tmp_path, monkeypatch):
