@@ -92,11 +92,11 @@ def log(ctx: click.Context, name: str, proposal: str | None, follow: bool, as_js
 
 
 def whole_id(study: str, proposal: str) -> str:
-    """Return the id of a proposal that is named by its number or id."""
-    from archive.store.properties import proposal_id
+    """Return the id of a proposal that is named by its number, or as `archive proposal` names it."""
+    from archive.store import properties
 
     number = whole_number(proposal.removeprefix("#"))
-    return proposal if number is None else proposal_id(study, number)
+    return properties.whole_id(proposal) if number is None else properties.proposal_id(study, number)
 
 
 class LogWriter:

@@ -62,7 +62,9 @@ def test_the_whole_study_in_words(archive, user):
     assert "by w: a [bracket] in it" in told
     assert "value 0.5 by w, 7 epochs, 3.25 s" in told
     assert "line 98" in told and "line 50" not in told
-    assert "line 50" in user.types("study", "log", "study", "--proposal", "0").stdout
+    whole = user.types("study", "log", "study", "--proposal", "0").stdout
+    assert "line 50" in whole
+    assert all(user.types("study", "log", "study", "--proposal", id_).stdout == whole for id_ in ("#0", "study#0"))
 
 
 def test_following_ends_with_the_proposal(archive, user, store_settings, tmp_path):
