@@ -9,6 +9,7 @@ import click
 from archive.cli.names import STUDY, as_file
 from archive.cli.parameters import Count, force_option, output_option
 from archive.cli.render import json_option, open_archive, print_json, print_message
+from archive.errors import UsageError
 
 
 @click.command(short_help="Write a study as one HTML file.")
@@ -33,6 +34,8 @@ def report(
     from archive.report import html
 
     path = path or Path(f"{as_file(name)}.html")
+    if path.suffix.lower() not in (".html", ".htm", ""):
+        raise UsageError(f"a report is a file ending in .html or .htm, got {str(path)!r}")
     check_free(path, force=force)
     with open_archive(ctx) as archive:
         content = html(archive, name, top=top, rows=rows).encode()

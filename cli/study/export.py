@@ -57,9 +57,14 @@ def export(ctx: click.Context, name: str, form: Format | None, path: Path | None
         print_message(f"{path}: {len(rows)} proposals, {len(content):,} bytes")
 
 
+_SUFFIXES: dict[str, Format] = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".parquet": "parquet"}
+
+
 def _by_suffix(path: Path | None) -> Format:
-    known: dict[str, Format] = {".json": "json", ".jsonl": "jsonl", ".parquet": "parquet"}
-    return known.get("" if path is None else path.suffix, "csv")
+    suffix = "" if path is None else path.suffix.lower()
+    if suffix and suffix not in _SUFFIXES:
+        raise UsageError(f"an export is a file ending in {', '.join(_SUFFIXES)}, or has a --format, got {str(path)!r}")
+    return _SUFFIXES.get(suffix, "csv")
 
 
 def _check(form: Format, path: Path | None, as_json: bool) -> None:

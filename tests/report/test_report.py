@@ -152,6 +152,8 @@ def test_what_a_study_lacks_is_said(archive, store_settings, tmp_path, monkeypat
         assert faults(about, ReportFile) == []
         assert about["bytes"] == (tmp_path / "study.html").stat().st_size
         assert "exists: choose another name" in user.types("report", "study", code=2).stderr
+        refused = user.types("report", "study", "-o", "study.pdf", code=2).stderr
+        assert "a report is a file ending in .html or .htm, got 'study.pdf'" in refused
         assert "unknown study 'stud': did you mean study" in user.types("report", "stud", code=2).stderr
 
 

@@ -119,6 +119,8 @@ def test_csv_has_a_column_for_each_metric_and_hyperparameter(user, exported):
     assert {row["hyperparameter_name"] for row in rows} == {"a,b"}
     assert rows[0]["finished"] >= rows[0]["created"] and rows[0]["created"].endswith("Z")
     assert user.types("study", "export", "study").stdout == text
+    user.types("study", "export", "study", "--format", "csv", "-o", "rows.txt")
+    assert Path("rows.txt").read_text() == text
 
 
 def test_the_same_rows_in_every_format(archive, user, exported):
@@ -196,6 +198,7 @@ def test_without_pyarrow_parquet_is_one_line(user, exported, monkeypatch):
         (("nobody",), "unknown study 'nobody'"),
         (("study", "-o", "there.csv"), "there.csv exists"),
         (("study", "-o", "none/rows.csv"), "cannot write none/rows.csv"),
+        (("study", "-o", "rows.xml"), "a file ending in .csv, .json, .jsonl, .parquet, or has a --format, got 'rows.xml'"),
         (("study", "--format", "parquet"), "-o FILE"),
         (("study", "--json"), "-o FILE"),
     ],
