@@ -3,15 +3,33 @@
 All parameters and buffers are replaced by their absolute values, and the input is one of ones, so that R is a sum over
 all paths of the products of their weights. No data enter. Computed in double precision, as R grows exponentially with
 depth.
+
+The output of a network with several decisions is the logarithm of the mean of their softmaxes; their mean takes its
+place, as R would otherwise be a sum of log probabilities, which are no sums over paths.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 import torch
+from torch import Tensor
 
 from archive.trainer.proxies.base import proxy
-from archive.trainer.proxies.calls import NORMALISATIONS, Intercepting, skipped
+from archive.trainer.proxies.calls import NORMALISATIONS, Intercepting, argument, skipped
 from archive.trainer.proxies.probe import NetworkProbe, weights
+
+_LOG_SOFTMAX, _LOG_SUMS = frozenset(["log_softmax"]), frozenset(["logsumexp"])
+
+
+def _mean(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
+    """Return a mean instead of the logarithm of a sum of exponentials: a handler."""
+    dim = args[1] if len(args) > 1 else kwargs["dim"]
+    return argument(args, kwargs, 0, "input", "self").mean(dim)
+
+
+_LINEAR = {NORMALISATIONS: skipped, _LOG_SOFTMAX: skipped, _LOG_SUMS: _mean}
 
 
 @proxy(
@@ -21,7 +39,7 @@ from archive.trainer.proxies.probe import NetworkProbe, weights
 )
 def synflow(probe: NetworkProbe) -> float:
     """Return the logarithm of the score, which ranks alike; NaN without weights, or where no path has any."""
-    with probe.copied() as network, Intercepting({NORMALISATIONS: skipped}):
+    with probe.copied() as network, Intercepting(_LINEAR):
         # Without the random parts of the training mode.
         network.double().eval()
         with torch.no_grad():

@@ -198,7 +198,10 @@ def test_without_pyarrow_parquet_is_one_line(user, exported, monkeypatch):
         (("nobody",), "unknown study 'nobody'"),
         (("study", "-o", "there.csv"), "there.csv exists"),
         (("study", "-o", "none/rows.csv"), "cannot write none/rows.csv"),
-        (("study", "-o", "rows.xml"), "a file ending in .csv, .json, .jsonl, .parquet, or has a --format, got 'rows.xml'"),
+        (
+            ("study", "-o", "rows.xml"),
+            "a file ending in .csv, .json, .jsonl, .parquet, or has a --format, got 'rows.xml'",
+        ),
         (("study", "--format", "parquet"), "-o FILE"),
         (("study", "--json"), "-o FILE"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from torch.nn import functional as F
 
 from archive import spaces
 from archive.errors import UsageError
+from archive.trainer.nn import builders
+from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.proxies import registry
 from archive.trainer.proxies.measurement import ProxyMeasurement
 from archive.trainer.proxies.probe import NetworkProbe
@@ -71,6 +74,17 @@ def test_synflow_is_the_sum_of_all_paths_whatever_the_normalisation():
     # Both layers carry the same flow, but paths from the offsets of the first layer begin at the second.
     flow = (last @ first).sum() + (last @ (first.sum(1) + bias)).sum()
     assert score("synflow", network) == pytest.approx(math.log(float(flow)))
+
+
+def test_synflow_of_two_decisions_is_that_of_their_mean():
+    rng = np.random.default_rng(0)
+    sampled = (spaces.get("cnn").sample(rng) for _ in range(100))
+    network = next(each for each in sampled if len(each.parents[-1]) == 2)
+    deciding = builders.build(network, NetworkForm((1, 8, 8), 10, "classification"))
+    with mock.patch.object(deciding, "classifies", False):
+        expected = score("synflow", deciding, inputs=(1, 8, 8))
+    assert math.isfinite(expected)
+    assert score("synflow", deciding, inputs=(1, 8, 8)) == pytest.approx(expected)
 
 
 def test_naswot_counts_units_in_the_same_state():
