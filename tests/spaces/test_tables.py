@@ -123,6 +123,7 @@ def test_cells_as_matrices(write):
             "needs the columns arch_str, or net_str, .*, or n_vertices and .*, got cell, accuracy",
         ),
         (f"arch_str,a,a\n{CELL},1,2\n", "two columns 'a'"),
+        (f"arch_str;a\n{CELL};1\n", "separated by commas, not by semicolons"),
         (f"arch_str,a\n{CELL},1\n|conv~0|,2\n", "row 2 of .*got '|conv~0|'"),
         (f"arch_str,a\n{CELL}\n", "row 1 of .* it has 1 entries, the head has 2"),
         ("n_vertices,adjacency_rowmajor,ops\n3,01,input|output\n", "n_vertices² = 9 characters, got 2"),
@@ -144,13 +145,17 @@ def test_files_that_cannot_be_read(write, tmp_path):
     path.write_bytes(gzip.compress(SMALL.encode())[:40])
     with pytest.raises(UsageError, match=r"cut.csv.gz is no table"):
         Table.load(path)
+    path = tmp_path / "latin.csv"
+    path.write_bytes(SMALL.encode() + b"\xe9")
+    with pytest.raises(UsageError, match=r"latin.csv is no table: it is no UTF-8 text, save it as UTF-8"):
+        Table.load(path)
 
 
 def test_what_a_table_does_not_hold(write):
     table = Table.load(write(SMALL))
-    with pytest.raises(UsageError, match=r"'note' of .* holds no numbers: could not convert string to float: 'a'"):
+    with pytest.raises(UsageError, match=r"'note' of .* holds no numbers: row 1 has 'a'"):
         table.column("note")
-    with pytest.raises(UsageError, match=r"'accuracy' of .* holds no numbers: .*'1_000'"):
+    with pytest.raises(UsageError, match=r"'accuracy' of .* holds no numbers: row 6 has '1_000'"):
         Table.load(write(f"{SMALL}{OTHER},1_000,200,f\n")).column("accuracy")
     with pytest.raises(UnknownNameError, match="did you mean accuracy"):
         table.column("acuracy")

@@ -71,11 +71,16 @@ def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> File
     try:
         lines = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True))
     except (UnicodeDecodeError, csv.Error, ValueError) as error:
-        fault = "it is no UTF-8 text" if isinstance(error, UnicodeDecodeError) else "its rows cannot be told apart"
-        raise UnusableFileError(f"{path} is no CSV: {fault}", f"{path} is no CSV: {error}") from None
+        if isinstance(error, UnicodeDecodeError):
+            raise UnusableFileError(f"{path} is no UTF-8 text: save it as UTF-8") from None
+        raise UnusableFileError(
+            f"{path} is no CSV: its rows cannot be told apart", f"{path} is no CSV: {error}"
+        ) from None
     if not lines:
         raise UnusableFileError(f"{path} is no CSV: it is empty")
     head, *lines = [name.strip() for name in lines[0]], *lines[1:]
+    if len(head) == 1 and ";" in head[0]:
+        raise UnusableFileError(f"the columns of {path} must be separated by commas, not by semicolons")
     if head.count(target) != 1:
         how = "no column" if target not in head else "two columns"
         fault = f"{path} has {how} {target!r} to predict"
@@ -93,7 +98,10 @@ def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> File
     inputs = np.empty((len(table), len(head) - 1))
     for column, place in enumerate(place for place in range(len(head)) if place != at):
         inputs[:, column] = _numbers(path, place, head[place], [line[place] for line in table])
-    return _content(path, inputs, _target(path, at, target, [line[at].strip() for line in table], kind), None)
+    texts = [line[at].strip() for line in table]
+    values = _values(texts)
+    advice = "" if kind or values is None else ": append :values to the column's name if they are no classes"
+    return _content(path, inputs, _target(path, at, target, texts, values, kind), None, advice)
 
 
 def read_npz(path: Path, content: bytes) -> FileContent:
@@ -182,20 +190,32 @@ def _numbers(path: Path, place: int, name: str, texts: Sequence[str]) -> NDArray
     return values
 
 
-def _target(path: Path, place: int, name: str, texts: Sequence[str], kind: Kind | None) -> NDArray[Any]:
+def _values(texts: Sequence[str]) -> NDArray[np.float64] | None:
+    """Return the numbers in a column; None where an entry is other text."""
+    try:
+        return np.array([decimal(text) for text in texts])
+    except ValueError:
+        return None
+
+
+def _target(
+    path: Path,
+    place: int,
+    name: str,
+    texts: Sequence[str],
+    values: NDArray[np.float64] | None,
+    kind: Kind | None,
+) -> NDArray[Any]:
     if "" in texts:
         raise UnusableFileError(f"row {texts.index('') + 1} of {path} has nothing in the column {name!r}")
-    try:
-        values = np.array([decimal(text) for text in texts])
-    except ValueError:
-        values = np.full(len(texts), np.nan)
+    finite = values is not None and np.isfinite(values).all()
     if kind is None:
-        whole = np.isnan(values).all() or (np.isfinite(values).all() and (values == np.round(values)).all())
-        few = len(np.unique(values)) <= MOST_CLASSES or np.isnan(values).all()
+        whole = values is None or (finite and (values == np.round(values)).all())
+        few = values is None or len(np.unique(values)) <= MOST_CLASSES
         kind = "classes" if whole and few else "values"
     if kind == "values":
         return _numbers(path, place, name, texts)
-    return _classes(values if np.isfinite(values).all() else np.array(texts))
+    return _classes(values if values is not None and finite else np.array(texts))
 
 
 def _classes(labels: NDArray[Any]) -> NDArray[np.int64]:
@@ -204,7 +224,7 @@ def _classes(labels: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _content(
-    path: Path, inputs: NDArray[Any], targets: NDArray[Any], parts: tuple[int, int, int] | None
+    path: Path, inputs: NDArray[Any], targets: NDArray[Any], parts: tuple[int, int, int] | None, advice: str = ""
 ) -> FileContent:
     if len(targets) < FEWEST_ROWS:
         raise UnusableFileError(f"{path} must have at least {FEWEST_ROWS} rows, got {len(targets)}")
@@ -222,6 +242,6 @@ def _content(
     if counts.min() < FEWEST_OF_A_CLASS:
         raise UnusableFileError(
             f"each class of {path} must have at least {FEWEST_OF_A_CLASS} rows, the rarest of {len(counts)} has "
-            f"{counts.min()}: append :values to the column's name if they are no classes"
+            f"{counts.min()}{advice}"
         )
     return FileContent(rows, "classes", len(counts), parts)

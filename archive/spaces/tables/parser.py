@@ -6,7 +6,7 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +33,9 @@ def parsed(path: Path, content: bytes) -> Arrays:
     try:
         text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8-sig")
         head, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, ValueError) as error:
+    except UnicodeDecodeError:
+        raise UnusableFileError(f"{path} is no table: it is no UTF-8 text, save it as UTF-8") from None
+    except (OSError, EOFError, zlib.error, csv.Error, ValueError) as error:
         raise UnusableFileError(f"{path} is no table", f"{path} is no table: {error or 'it is empty'}") from None
     form = _form(path, head, rows)
     # Loading the precomputed cells takes as long as parsing hundreds of rows.
@@ -45,6 +47,8 @@ def parsed(path: Path, content: bytes) -> Arrays:
 
 
 def _form(path: Path, head: Sequence[str], rows: Sequence[Sequence[str]]) -> TableForm:
+    if len(head) == 1 and ";" in head[0]:
+        raise UnusableFileError(f"the columns of {path} must be separated by commas, not by semicolons")
     repeated = {name for name in head if head.count(name) > 1}
     if repeated:
         raise UnusableFileError(f"{path} has two columns of one name", f"{path} has two columns {min(repeated)!r}")
@@ -88,6 +92,16 @@ def _columns(rows: Sequence[Sequence[str]], names: Mapping[int, str]) -> tuple[d
     for at, name in names.items():
         try:
             columns[name] = [decimal(row[at]) if row[at].strip() else np.nan for row in rows]
-        except ValueError as error:
-            unusable[name] = str(error)
+        except ValueError:
+            unusable[name] = _first_text(row[at] for row in rows)
     return columns, unusable
+
+
+def _first_text(entries: Iterable[str]) -> str:
+    """Return the place and the text of the first entry that is no number."""
+    for number, entry in enumerate(entries, 1):
+        try:
+            decimal(entry.strip() or "nan")
+        except ValueError:
+            return f"row {number} has {entry!r}"
+    raise ValueError("all entries are numbers")

@@ -144,8 +144,10 @@ HOSTILE = {
     "short row": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,2\n", "y", "row 13 .* has 2 entries, the header has 3"),
     "one class": ("a,b,y\n" + "1,2,x\n" * 12, "y", "two classes or more, got 1"),
     "one value": ("a,b,y\n" + "1,2,0.5\n" * 12, "y", "is 0.5 in every row"),
-    "rare class": ("a,b,y\n" + "1,2,x\n" * 12 + "1,2,z\n", "y", "rarest of 2 has 1: append :values"),
-    "no text": (b"\xff\xfe\x00", "y", "is no CSV"),
+    "rare class": ("a,b,y\n" + "1,2,x\n" * 12 + "1,2,z\n", "y", "rarest of 2 has 1$"),
+    "rare number": ("a,b,y\n" + "1,2,3\n" * 12 + "1,2,4\n", "y", "rarest of 2 has 1: append :values"),
+    "no text": (b"\xff\xfe\x00", "y", "is no UTF-8 text: save it as UTF-8"),
+    "semicolons": ("a;b;y\n" + "1,5;2,5;3\n" * 12, "y", "separated by commas, not by semicolons"),
     "open quote": ('a,b,y\n"1,2,3\n', "y", "is no CSV"),
 }
 
