@@ -61,9 +61,10 @@ class UnknownNameError(UsageError):
         name: The unknown name.
         known: The existing names.
         hint: Way out for the message if there are no names.
+        owner: Owner of the names, where they are not those of the whole archive (`"the task digits"`).
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "", *, owner: str = "") -> None:
         """Compose the message from the nearest existing names."""
         self.kind, self.name, self.known = kind, name, tuple(sorted(known))
         near = _near(name, self.known)
@@ -75,7 +76,7 @@ class UnknownNameError(UsageError):
         else:
             way_out = hint or f"there is no {kind} yet"
         shown = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
-        super().__init__(f"unknown {kind} {shown!r}: {way_out}")
+        super().__init__(f"{f'{owner} has no' if owner else 'unknown'} {kind} {shown!r}: {way_out}")
 
 
 def _near(name: str, known: Sequence[str]) -> list[str]:

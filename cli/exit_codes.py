@@ -19,7 +19,7 @@ class ExitCode(IntEnum):
 
 MEANINGS = {
     ExitCode.OK: "success",
-    ExitCode.ERROR: "an error; doctor: something does not work; trainer status --healthcheck: no trainer is alive",
+    ExitCode.ERROR: "an error, also in Cypher; doctor: a fault; trainer status --healthcheck: no trainer is alive",
     ExitCode.USAGE: "a mistake in the command, its settings or a name",
     ExitCode.NOTHING_SUCCEEDED: "search: no evaluation has a feasible value; trainer: trials failed, none succeeded",
     ExitCode.UNFIT_MACHINE: "trainer: three trials in a row could not begin on this machine (GPU, data, disk, package)",

@@ -104,7 +104,7 @@ def check(name: str, values: Mapping[str, Any]) -> None:
     parameters = get(name).parameters
     for each, value in values.items():
         if each not in parameters:
-            raise UnknownNameError(f"parameter of the saved query {name}", each, parameters, "it has none")
+            raise UnknownNameError("parameter", each, parameters, "it has none", owner=f"the saved query {name}")
         declared = parameters[each]
         is_default = value is None and declared.default is None
         if declared.type is not None and not is_default and _type(value) != declared.type:

@@ -34,5 +34,6 @@ def resolved(options: SearchOptions, task: Task | TabularTask, stored: Study | N
     computed, measured, complete = quantities(options, task, stored)
     for each in constraints:
         if complete and each.name not in (*measured, *computed):
-            raise UnknownNameError(f"quantity of the task {task.name}", each.name, [*measured, *computed])
+            known, owner = [*measured, *computed], f"the task {task.name}"
+            raise UnknownNameError("quantity", each.name, known, owner=owner)
     return constraints

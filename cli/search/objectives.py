@@ -68,7 +68,8 @@ def _several(options: SearchOptions, task: Task | TabularTask, stored: Study | N
     objectives = [parse(text, declared, [*measured, *computed]) for text in options.objectives]
     for each in objectives:
         if complete and each.name not in (*measured, *computed):
-            raise UnknownNameError(f"objective of the task {task.name}", each.name, [*measured, *computed])
+            known, owner = [*measured, *computed], f"the task {task.name}"
+            raise UnknownNameError("objective", each.name, known, owner=owner)
     for each in objectives:
         if each.name == task.objective and each.direction != task.direction:
             raise UsageError(f"the task {task.name!r} has the direction {task.direction}, got {each.direction}")

@@ -209,7 +209,8 @@ def _protocol(
         changes["objective"] = None if objective == task.objective else objective
     variant = str(replace(ProtocolName.parse(protocol.name), **changes))
     if variant != protocol.name and isinstance(task, TabularTask):
-        raise UsageError(f"a table answers the task {task.name!r}: it has no --recipe and no other --objective")
+        own = f"it has no --recipe, and its --objective is {task.objective}"
+        raise UsageError(f"a table answers the task {task.name!r}: {own}")
     return task.protocol(variant)
 
 

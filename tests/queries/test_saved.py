@@ -447,7 +447,7 @@ def test_mistakes(archive):
         archive.named("lineage")
     with pytest.raises(UsageError, match="frontier needs the parameter 'task'"):
         archive.named("frontier", task=None)
-    with pytest.raises(UnknownNameError, match="unknown parameter of the saved query cost 'tsk': did you mean task"):
+    with pytest.raises(UnknownNameError, match="the saved query cost has no parameter 'tsk': did you mean task"):
         archive.named("cost", tsk="digits")
     for parameters in ({"operations": 5}, {"skips": None}, {"skips": ["skip_connect", 1]}):
         with pytest.raises(UsageError, match=f"{next(iter(parameters))!r} must be a list of texts, got"):

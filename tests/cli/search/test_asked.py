@@ -94,5 +94,7 @@ def test_contradictions_of_recipe_and_objective_are_refused(options, reason):
 
 
 def test_a_table_has_no_recipe(tmp_path):
-    with pytest.raises(UsageError, match="it has no --recipe and no other --objective"):
+    with pytest.raises(UsageError, match="it has no --recipe, and its --objective is accuracy"):
         request_of(SearchOptions(task=table(tmp_path), recipe="mine"))
+    with pytest.raises(UsageError, match="its --objective is accuracy"):
+        request_of(SearchOptions(task=table(tmp_path), objectives=("acuracy",)))

@@ -60,7 +60,7 @@ def test_constraints_are_checked_and_supplied_by_the_study(task):
 @pytest.mark.parametrize(
     ("constraint", "error", "message"),
     [
-        ("parms<=3", UnknownNameError, "unknown quantity .* 'parms': did you mean params"),
+        ("parms<=3", UnknownNameError, "the task .* has no quantity 'parms': did you mean params"),
         ("params=3", UsageError, "a constraint is NAME<=NUMBER, with <=, <, >= or >, got 'params=3'"),
         ("params<=few", UsageError, "the bound of a constraint is a number .* got 'few'"),
         (
