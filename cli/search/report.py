@@ -164,10 +164,9 @@ def print_outcome(ctx: click.Context, result: Mapping[str, Any], study: Study) -
         print_line(f"no evaluation succeeded; see the reasons with: {reasons}")
         return
     metric = result["objective"].removeprefix("valid_")
-    held_out = "–" if best["held_out"] is None else f"{best['held_out']:.4g}"
+    held_out = "" if best["held_out"] is None else f", {best['held_out']:.4g} on held-out test data"
     # A column of a user's table may be a latency, which has no held-out data.
-    trained = result["objective"].startswith("valid_")
-    where = f" on validation data, {held_out} on held-out test data" if trained else ""
+    where = f" on validation data{held_out}" if result["objective"].startswith("valid_") else ""
     print_line()
     print_line(("best architecture", "bold"), f"  {best['architecture']}  (proposal {best['proposal']})")
     print_line(f"{metric:<17}  {best['value']:.4g}{where}")

@@ -74,8 +74,8 @@ def check_new_name(name: str) -> None:
     """
     if not name or name == "all" or name != name.strip() or name.startswith("-") or "," in name or "#" in name:
         raise UsageError(
-            "a new study needs a name that options of other commands can name: not 'all', without a comma or a '#', a "
-            f"hyphen at the beginning or a blank at an end, got {name!r}"
+            "a new study cannot be called 'all', contain a comma or a '#', begin with a hyphen, or begin or end with a "
+            f"blank, since other options could not refer to it: got {name!r}"
         )
 
 

@@ -77,10 +77,12 @@ def test_a_search_that_has_all_networks_says_so_and_advises_no_more_of_it(types)
 
 def test_a_space_of_one_network_is_named_as_such(types, tmp_path):
     path = tmp_path / "one.csv"
-    path.write_text(f"arch_str,accuracy\n{codec.to_nasbench201(spaces.get('nasbench201').members()[0])},0.5\n")
-    done = types("--agent", "random", "--budget", "3", task=("--task", f"table:{path}#accuracy"))
+    path.write_text(f"arch_str,valid_accuracy\n{codec.to_nasbench201(spaces.get('nasbench201').members()[0])},0.5\n")
+    done = types("--agent", "random", "--budget", "3", task=("--task", f"table:{path}#valid_accuracy"))
     assert "the only network of the space is evaluated: 1 of 3 evaluations" in done.stderr
-    assert " complete: accuracy 0.5; best 0.5\n" in done.stderr
+    assert " complete: valid_accuracy 0.5; best 0.5\n" in done.stderr
+    # The table has no test values to report.
+    assert "\naccuracy           0.5 on validation data\n" in done.stdout
 
 
 def test_a_budget_that_is_the_whole_table_is_not_to_be_doubled(types):
