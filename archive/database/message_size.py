@@ -35,7 +35,12 @@ def encoded_size(value: Any) -> int:
     if kind is str:
         return _HEADER + (len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass")))
     if kind is dict:
-        return _HEADER + sum(map(encoded_size, value)) + sum(map(encoded_size, value.values()))
+        # Rows of a table consist of numbers, mostly: a call for each would take twice the time.
+        size = _HEADER
+        for name, each in value.items():
+            size += _HEADER + len(name) if name.isascii() else encoded_size(name)
+            size += _NUMBER if type(each) in _NUMBERS else encoded_size(each)
+        return size
     if kind is list or kind is tuple:
         kinds = set(map(type, value))
         return _HEADER + (_size_of_numbers(value, kinds) if kinds <= _NUMBERS else sum(map(encoded_size, value)))
