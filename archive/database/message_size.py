@@ -7,11 +7,12 @@ end. So such a statement is refused here, and writers of many rows cut them into
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar, cast
-
-from neo4j import ManagedTransaction, Result
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from archive.errors import MessageTooLargeError
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction, Result
 
 T = TypeVar("T")
 
@@ -83,7 +84,7 @@ def check_size(statement: str, parameters: Mapping[str, Any]) -> None:
 
 def limited(work: Callable[[ManagedTransaction], T]) -> Callable[[ManagedTransaction], T]:
     """Return work that raises a MessageTooLargeError instead of running a statement that is too large."""
-    return lambda transaction: work(cast(ManagedTransaction, _LimitedTransaction(transaction)))
+    return lambda transaction: work(cast("ManagedTransaction", _LimitedTransaction(transaction)))
 
 
 class _LimitedTransaction:

@@ -74,8 +74,8 @@ def check_new_name(name: str) -> None:
     """
     if not name or name == "all" or name != name.strip() or name.startswith("-") or "," in name or "#" in name:
         raise UsageError(
-            "a new study cannot be called 'all', contain a comma or a '#', begin with a hyphen, or begin or end with a "
-            f"blank, since other options could not refer to it: got {name!r}"
+            "a new study needs a name other than 'all' that contains no comma and no '#', begins with no hyphen, and "
+            f"has no blank at an end, since other options could not refer to it otherwise: got {name!r}"
         )
 
 
