@@ -33,7 +33,7 @@ from archive.database.message_size import check_size
 from archive.database.parameters import check_parameters
 from archive.database.read_only import commits_in_parts, require_read_only, without_end_mark
 from archive.database.statements import revised, rewritten
-from archive.errors import QueryError, StoreError, StoreUnavailableError
+from archive.errors import ArchiveError, QueryError, StoreError, StoreUnavailableError
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
@@ -54,6 +54,8 @@ _NEEDS_ITS_OWN_TRANSACTION = (
 
 # A user's write may invalidate the counts of a study and the cached proposals of a reader.
 REWRITTEN = f"MATCH (s:Study) SET {rewritten('s')}, {revised('s')}"
+# How long that is tried after an error of the write itself.
+REWRITE_SECONDS = 5.0
 
 Page = tuple[int, int | None]
 """Number of rows to skip, and maximum number to return."""
@@ -207,14 +209,19 @@ def _in_parts(
     try:
         with connection.turn(alone=True), connection.session(write=True) as session:
             with _time_limit(connection, cypher, timeout) as text:
-                return _collect(session.run(neo4j.Query(text, timeout=timeout), parameters), *page)
-    except (TransientError, ServiceUnavailable, SessionExpired) as error:
+                answer = _collect(session.run(neo4j.Query(text, timeout=timeout), parameters), *page)
+    except BaseException as error:
+        # What happened to the query is the error to report, not that its server is still away.
+        with contextlib.suppress(ArchiveError):
+            connection.write(_rewrite, alone=True, patience=REWRITE_SECONDS)
+        if not isinstance(error, DriverError | Neo4jError):
+            raise
         reason = driver_errors.translate(error, connection.address, connection.login[1], connection.database)
-        raise StoreError(f"{reason}; parts of the query may be committed: check before you run it again") from None
-    except (DriverError, Neo4jError) as error:
-        raise driver_errors.translate(error, connection.address, connection.login[1], connection.database) from None
-    finally:
-        connection.write(_rewrite, alone=True)
+        if isinstance(error, TransientError | ServiceUnavailable | SessionExpired):
+            raise StoreError(f"{reason}; parts of the query may be committed: check before you run it again") from None
+        raise reason from None
+    connection.write(_rewrite, alone=True)
+    return answer
 
 
 def _rewrite(tx: neo4j.ManagedTransaction) -> None:

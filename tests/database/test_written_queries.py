@@ -124,8 +124,17 @@ def test_batches_are_not_run_again(archive, monkeypatch, failure):
         session.run = run_and_fail
         return session
 
+    write, writes = archive.connection.write, []
+
+    def write_once(work, **how):
+        writes.append(work)
+        if len(writes) > 1:
+            raise StoreError("the server is still away")
+        return write(work, **how)
+
     with monkeypatch.context() as patched:
         patched.setattr(archive.connection, "session", failing)
+        patched.setattr(archive.connection, "write", write_once)
         with pytest.raises(StoreError, match="parts of the query may be committed: check before you run it again"):
             archive.query("UNWIND [1, 2] AS at CALL (at) { CREATE (:Note {at: at}) } IN TRANSACTIONS", write=True)
     assert len(runs) == 1
