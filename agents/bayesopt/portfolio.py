@@ -16,8 +16,8 @@ the true regret of the recommendation after 100 evaluations was 0.08 +- 0.03 poi
 and after 50 evaluations 0.24 +- 0.11 instead of 0.21 +- 0.04.
 
 Under constraints the incumbent is the best result that meets them. Log-regret is then that of its score, above which
-it is linear, although results that do not meet the constraints may have better ones. Of several objectives, each has
-the log-regret of its own best score.
+it is linear, although results that do not meet the constraints may have better ones. Each of several objectives has
+the log-regret of its best score.
 
 The initial design minimises the variance over the space (`bayesopt.initial_design`) and does not use the space's pool.
 
