@@ -1,7 +1,7 @@
 """The contract of a search agent: a function of the recorded history that returns suggestions.
 
-A history has finished, pending and failed evaluations. Scores are maximised: of a minimised metric the store flips the
-sign, once, before agents read it.
+A history has finished, pending and failed evaluations. Agents maximise scores. The store negates the values of a
+minimised metric, once, before agents read them.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class History:
     """All data that an agent may learn from, in the order of recording.
 
     Attributes:
-        observations: Finished evaluations, with those of warm-start sources of the same task, protocol and space. A
-            repeated evaluation of an architecture is one more observation; a copy of a known result is none.
+        observations: Finished evaluations, with those of warm-start sources of the same task, protocol and space.
+            Replicates of a network are separate observations. A result that the archive reused counts once.
         pending: Proposals without a result yet.
         failed: Architectures with a failed evaluation: excluded from learning and from further proposals.
         sources: All other warm-start sources; agents without transfer ignore them.
-        goals: The objectives of a study with several; None for one objective, the score.
-        constraints: The constraints of the study; None without. The space of the agent has no network that does not
-            meet those on known quantities; results may.
-        proxies: Zero-cost proxies of the task's networks; None where none are known.
+        goals: The objectives of a study with several; None for a study whose one objective is the score.
+        constraints: The constraints of the study; None for a study without constraints. All networks of the agent's
+            space meet the constraints on known quantities; observed networks need not.
+        proxies: Zero-cost proxies of the task's networks; None where the archive has none.
     """
 
     observations: tuple[Observation, ...] = ()
@@ -64,13 +64,13 @@ class History:
 
     @cached_property
     def usable(self) -> tuple[Observation, ...]:
-        """The observations with a score that models can use; NaN, infinity and larger than `LARGEST` are failures."""
-        return tuple(seen for seen in self.observations if is_score(seen.score))
+        """The observations with a score that models can use: finite, and at most `outliers.LARGEST` in size."""
+        return tuple(observation for observation in self.observations if is_score(observation.score))
 
     @cached_property
     def scores(self) -> NDArray[np.float64]:
         """The scores of the usable observations, (n,) float64; read-only."""
-        scores = np.array([seen.score for seen in self.usable], np.float64)
+        scores = np.array([observation.score for observation in self.usable], np.float64)
         scores.flags.writeable = False
         return scores
 
@@ -82,12 +82,12 @@ class History:
     @cached_property
     def variances(self) -> NDArray[np.float64] | None:
         """The variances of the usable observations, (n,) float64; None where all are 0."""
-        variances = np.array([seen.variance for seen in self.usable], np.float64)
+        variances = np.array([observation.variance for observation in self.usable], np.float64)
         return variances if variances.any() else None
 
     @cached_property
     def known(self) -> Mapping[str, Architecture]:
-        """Every architecture of the history by `functional_key`; proposed again only as a `Suggestion.repeat`."""
+        """All architectures of the history by `functional_key`. Only a `Suggestion.repeat` may propose one again."""
         others = (*(pending.architecture for pending in self.pending), *self.failed)
         return {**self._evaluated, **{one.functional_key: one for one in others}}
 
@@ -96,13 +96,13 @@ class History:
         if not suggestions:
             return self
         extended = replace(self, pending=(*self.pending, *(Pending(one.architecture) for one in suggestions)))
-        # Passes over a hundred thousand observations need not be repeated for a pending proposal.
+        # A pending proposal changes no observation, and a pass over a hundred thousand of them takes long.
         extended.__dict__.update({name: vars(self)[name] for name in OF_OBSERVATIONS if name in vars(self)})
         return extended
 
     @cached_property
     def _evaluated(self) -> dict[str, Architecture]:
-        return {seen.architecture.functional_key: seen.architecture for seen in self.observations}
+        return {observation.architecture.functional_key: observation.architecture for observation in self.observations}
 
 
 @dataclass(frozen=True)
@@ -111,13 +111,13 @@ class Suggestion:
 
     Attributes:
         architecture: The network.
-        acquisition: Value of the acquisition function that selected it, if any; with an outcome transform, in units of
-            the transformed scores.
+        acquisition: Value of the acquisition function that selected it; None where none did. With an outcome transform,
+            the unit is that of the transformed scores.
         mean: Predicted score, in score units: the median of the prediction.
         std: Predicted standard deviation of the noise-free score, in score units: half the width of the central 68 % of
             the prediction. With an outcome transform, mean and std are those of the prediction after the inverse
-            transform (`surrogates.base.Posterior.in_scores`); averaged over models or hyperparameter samples, the
-            variance includes their differences.
+            transform (`surrogates.base.Posterior.in_scores`). For a mixture of models or of hyperparameter samples, the
+            variance includes the differences between its members.
         parent: The network that it is a mutation of.
         operations: Operations applied to the parent, in order.
         hyperparameters: Training hyperparameters, where the agent chooses them.
@@ -148,8 +148,8 @@ class Agent(Recorded, ABC):
     Attributes:
         kind: Name in the registry.
         info: Metadata; None for the first line of the docstring.
-        several_objectives: Whether it searches for all objectives of `History.goals`, or for the score alone.
-        uses_constraints: Whether it uses `History.constraints`; others see penalised scores
+        several_objectives: Whether it searches for all objectives of `History.goals`; false for the score alone.
+        uses_constraints: Whether it uses `History.constraints`. An agent that does not gets penalised scores
             (`archive.agents.constraints.penalty`).
         uses_proxies: Whether it uses `History.proxies`.
         space: The search space.
@@ -197,9 +197,9 @@ class Agent(Recorded, ABC):
             rng: The only source of randomness.
 
         Returns:
-            `n` suggestions, all members of the space, no two of equal `functional_key`. None is in `history.known`,
-            except a `repeat`, whose network has a result. Fewer only where the space has no more; an empty list ends
-            the search.
+            `n` suggestions, all members of the space, no two of equal `functional_key`. Their networks are not in
+            `history.known`, except that of a `repeat`, which has a result. There are fewer than `n` only where the
+            space is exhausted; an empty list ends the search.
 
         Raises:
             UsageError: `n` is less than 1.

@@ -11,12 +11,12 @@ class AgentInfo:
 
     Attributes:
         summary: Method.
-        preset: Differences of the published method, `preset=paper`; empty where there is no preset.
+        preset: Differences of the published method (`preset=paper`) from the default; empty without presets.
         paper: Source of the method.
         cost: Cost of a proposal.
         when: Use case.
         transfers: Whether it learns from warm-start studies of other tasks.
-        spaces: Names of the spaces it is limited to; empty for an agent of all spaces.
+        spaces: Names of the spaces that it searches; empty for an agent of all spaces.
     """
 
     summary: str

@@ -32,8 +32,8 @@ IDLE_SHARE = 8
 """Intervals shorter than `PAUSE` grow to an eighth of the idle time: a change is then noticed at most that late."""
 
 FAILURES = 20
-"""Failed proposals at which a search gives up, if they also outnumber the evaluations. Those from before it began do
-not count: a user who has removed the cause begins the same search again."""
+"""Number of failed proposals at which a search gives up, if they also outnumber the evaluations. Proposals that failed
+before the search began do not count: a user who has removed the cause begins the same search again."""
 
 
 def run(

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 def is_noisy(observations: Sequence[Observation]) -> bool:
     """Return whether the scores of observations have noise, by the table at the head of this module."""
-    if len({seen.architecture.functional_key for seen in observations}) == len(observations):
+    if len({observation.architecture.functional_key for observation in observations}) == len(observations):
         # No network has two evaluations: groups of a hundred thousand take three times as long as their keys.
-        return any(seen.seed is not None for seen in observations)
+        return any(observation.seed is not None for observation in observations)
     first: dict[Replicates, Observation] = {}
     seeds_differ = False
-    for seen in observations:
-        other = first.setdefault(key_of(seen), seen)
-        if seen.score != other.score:
+    for observation in observations:
+        other = first.setdefault(key_of(observation), observation)
+        if observation.score != other.score:
             return True
-        seeds_differ = seeds_differ or seen.seed != other.seed
-    return not seeds_differ and any(seen.seed is not None for seen in observations)
+        seeds_differ = seeds_differ or observation.seed != other.seed
+    return not seeds_differ and any(observation.seed is not None for observation in observations)
 
 
 def replicates(observations: Iterable[Observation]) -> list[list[Observation]]:
@@ -47,11 +47,11 @@ def replicates(observations: Iterable[Observation]) -> list[list[Observation]]:
 def replicate_rows(observations: Sequence[Observation]) -> list[list[int]]:
     """Return the positions of observations in the groups of `replicates`."""
     groups: dict[Replicates, list[int]] = {}
-    for row, seen in enumerate(observations):
-        groups.setdefault(key_of(seen), []).append(row)
+    for row, observation in enumerate(observations):
+        groups.setdefault(key_of(observation), []).append(row)
     return list(groups.values())
 
 
-def key_of(seen: Observation | Evaluation) -> Replicates:
+def key_of(evaluation: Observation | Evaluation) -> Replicates:
     """Return the key of the replicates that an evaluation belongs to."""
-    return replicate_key(seen.architecture.functional_key, seen.hyperparameters)
+    return replicate_key(evaluation.architecture.functional_key, evaluation.hyperparameters)

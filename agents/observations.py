@@ -22,8 +22,8 @@ class Observation:
         seed: Seed of the training; None where none is on record, as for the answer of a table.
         further: Scores of the other objectives of `History.goals`, NaN where unknown; empty without goals.
         measured: Measured quantities of `History.constraints`, NaN where unknown; empty without such.
-        variance: Variance of the score as a prediction of that of the whole training, in squared score units; 0 for a
-            whole training. The noise of trainings is none of it.
+        variance: Variance of the prediction from a partial training to the score of the whole training, in squared
+            score units; 0 for a whole training. It does not include the noise of trainings.
     """
 
     architecture: Architecture

@@ -7,7 +7,7 @@
 
     y is an outlier  <=>  y < q - FENCE (Q - q)
 
-Only bad scores are outliers. Where the quartiles are equal, nothing says what is usual, and there are none.
+Only bad scores are outliers. Where the quartiles are equal, the usual spread is unknown, and there are no outliers.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ FENCE = 20.0
 NAS-Bench-201 without a connection are 16 of them below the lower quartile after 200 epochs, and are no accidents."""
 
 LARGEST = 1e150
-"""Absolute value beyond which a score is none: variances in squared units would overflow."""
+"""Largest absolute value of a score that models can use: beyond it, variances in squared units would overflow."""
 
 
 def is_score(value: float) -> bool:
-    """Return whether models can use a value; NaN, infinity and what is beyond `LARGEST` count as failures."""
+    """Return whether models can use a value. NaN, infinity and values beyond `LARGEST` count as failures."""
     return abs(value) <= LARGEST
 
 

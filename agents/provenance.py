@@ -14,11 +14,11 @@ each rung (`archive.agents.rungs.scores`).
 Where zero-cost proxies of the task were known, `"proxies": {"source": "archive/1", "until": 1764e9, "networks": 500}`
 names their definitions, the time of the latest measurement and the number of networks.
 
-Where the agent learnt from studies of other tasks, `"coupling": {"study": 0.8}` holds the estimated correlation of its
-task with each of them: an output of the call, not an input.
+Where the agent learnt from studies of other tasks, `"coupling": {"study": 0.8}` is the estimated correlation of its
+task with the task of each study: an output of the call, not an input.
 
-A search that has met another one on its study draws from a separate random stream (`archive.agents.searcher`):
-`"stream": 1234567`. Without this entry the stream is 0, as for every search that is alone.
+A search that shares its study with another one draws from a separate random stream (`archive.agents.searcher`):
+`"stream": 1234567`. Without this entry the stream is 0, the one of a search that is alone.
 
 Together with the study's seed, the recorded configuration of the agent and the evaluations, the basis determines the
 proposal.
@@ -67,7 +67,7 @@ def history_of(archive: Archive, study: Study, costs: KnownCosts = NO_COSTS) -> 
     open_ = archive.proposals.pending(study.name)
     failed = archive.proposals.list(study.name, [State.FAILED])
     evaluations = archive.studies.history(study.name)
-    done = {seen.id for seen in evaluations}
+    done = {evaluation.id for evaluation in evaluations}
     pending = [(proposal, architecture) for proposal, architecture in open_ if proposal.id not in done]
     # A failed proposal may have been told a result in between.
     failed = [proposal for proposal in failed if proposal.id not in done]
@@ -115,17 +115,17 @@ def coupling(suggestions: Sequence[Suggestion]) -> dict[str, Any]:
 def observations_of(evaluations: Sequence[Evaluation], study: Study, costs: KnownCosts) -> tuple[Observation, ...]:
     """Return evaluations as observations, with partial trainings projected to the scale of whole ones."""
     scores = projected(evaluations, study.objective)
-    seen = tuple(observation(each, *score) for each, score in zip(evaluations, scores, strict=True))
+    observations = tuple(observation(each, *score) for each, score in zip(evaluations, scores, strict=True))
     goals, constraints = goals_of(study, costs), constraints_of(study, costs)
     if goals is None and constraints is None:
-        return seen
+        return observations
     return tuple(
         replace(
             one,
             further=() if goals is None else goals.further_scores(each),
             measured=() if constraints is None else constraints.told(each, study.objective, one.score),
         )
-        for one, each in zip(seen, evaluations, strict=True)
+        for one, each in zip(observations, evaluations, strict=True)
     )
 
 
@@ -165,8 +165,11 @@ def _spans(text: str) -> Iterator[range]:
 
 def _partial(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, str]]:
     """Return the partial evaluations by study and number of epochs: each may have continued since."""
-    lengths = sorted({seen.epochs or 0 for seen in evaluations if seen.partial})
-    paused = {length: [seen for seen in evaluations if seen.partial and seen.epochs == length] for length in lengths}
+    lengths = sorted({evaluation.epochs or 0 for evaluation in evaluations if evaluation.partial})
+    paused = {
+        length: [evaluation for evaluation in evaluations if evaluation.partial and evaluation.epochs == length]
+        for length in lengths
+    }
     partial: dict[str, dict[str, str]] = {}
     for length, several in paused.items():
         for name, numbers in _by_study(several).items():
@@ -176,9 +179,9 @@ def _partial(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, str]]:
 
 def _by_study(evaluations: Sequence[Evaluation]) -> dict[str, str]:
     numbers: dict[str, list[int]] = {}
-    for seen in evaluations:
+    for evaluation in evaluations:
         # Evaluations read by study always belong to a proposal, hence the defaults are never used.
-        numbers.setdefault(str(seen.study), []).append(int(seen.number or 0))
+        numbers.setdefault(str(evaluation.study), []).append(int(evaluation.number or 0))
     return {name: ranges(of_study) for name, of_study in numbers.items()}
 
 

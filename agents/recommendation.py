@@ -45,10 +45,11 @@ if TYPE_CHECKING:
 TRANSFORM = CompressBelowMedian(noise_of_scores=True)
 
 LEAST = 5
-"""Fewest networks that a model is fitted to; of fewer, hyperparameters would be those of the prior."""
+"""Fewest networks that a model is fitted to. With fewer, the prior alone would determine the hyperparameters."""
 
 MOST = 1000
-"""Most networks to fit to, the best half by mean score and the others at random, and most networks to estimate."""
+"""Most networks that a model is fitted to, half of them the best by mean score and half drawn at random; also the most
+networks that are estimated."""
 
 WIDTH = 1.96
 """Half width of an interval of 95 %, in standard deviations."""
@@ -75,7 +76,7 @@ class Recommendation:
     @property
     def luckiest(self) -> Observation:
         """The best of its evaluations, the first of equal ones."""
-        return max(self.evaluations, key=lambda seen: seen.score)
+        return max(self.evaluations, key=lambda observation: observation.score)
 
 
 @dataclass(frozen=True)
@@ -83,9 +84,10 @@ class Recommendations:
     """The networks of a history, the best first.
 
     Attributes:
-        ranked: The networks; of equal estimates, the earlier one first. Of a history with noise, at most `MOST`.
-        noise: Estimated standard deviation of an evaluation's noise, in score units: 0 for a history without noise,
-            None where it has noise that no model could be fitted to.
+        ranked: The networks, at most `MOST` where the history has noise. Networks of equal estimates keep the order of
+            the history.
+        noise: Estimated standard deviation of an evaluation's noise, in score units. 0 for a history without noise,
+            None where no model could be fitted to a history with noise.
     """
 
     ranked: tuple[Recommendation, ...]
@@ -103,17 +105,17 @@ def recommend(
         among: Functional keys of the networks to rank; None for all.
     """
     groups = replicates(observations)
-    wanted = [at for at, each in enumerate(groups) if among is None or each[0].architecture.functional_key in among]
+    ranked = [at for at, each in enumerate(groups) if among is None or each[0].architecture.functional_key in among]
     if not is_noisy(observations):
-        best = [max(seen.score for seen in groups[at]) for at in wanted]
-        return Recommendations(_ranked([groups[at] for at in wanted], np.array(best), np.zeros(len(best))), 0.0)
-    means = np.array([np.mean([seen.score for seen in each]) for each in groups])
+        best = [max(observation.score for observation in groups[at]) for at in ranked]
+        return Recommendations(_ranked([groups[at] for at in ranked], np.array(best), np.zeros(len(best))), 0.0)
+    means = np.array([np.mean([observation.score for observation in each]) for each in groups])
     fitted = _fit(space, observations, groups, means)
-    # A network of a low mean is not the best one, and the estimates of a hundred thousand would take gigabytes.
-    wanted = sorted(sorted(wanted, key=lambda at: -means[at])[:MOST])
-    chosen = [groups[at] for at in wanted]
+    # Networks of low mean score are not the best ones, and estimates of a hundred thousand networks take gigabytes.
+    ranked = sorted(sorted(ranked, key=lambda at: -means[at])[:MOST])
+    chosen = [groups[at] for at in ranked]
     if fitted is None:
-        return Recommendations(_ranked(chosen, means[wanted], None), None)
+        return Recommendations(_ranked(chosen, means[ranked], None), None)
     posterior = fitted.posterior([each[0].architecture.functional for each in chosen]).in_scores()
     return Recommendations(_ranked(chosen, posterior.mean, posterior.std), _noise(fitted))
 
@@ -122,49 +124,50 @@ def of_study(archive: Archive, study: Study) -> Recommendations | None:
     """Rank the networks of a study, with the evaluations of its sources of the same task as further data.
 
     Returns:
-        The networks that the study has a whole, finite result of that meets its constraints; None where its results
-        have no noise, or its space is not known here: their values then are the best estimates.
+        The networks that have a whole training of finite value in the study and meet its constraints. None where the
+        results have no noise, which makes the values themselves the best estimates, or where the space of the study is
+        not installed.
     """
     evaluations = archive.studies.history(study.name)
     own, _ = split(evaluations, study)
-    observations = [observation(seen, seen.score) for seen in own if _is_whole(seen)]
+    observations = [observation(each, each.score) for each in own if _is_whole(each)]
     if not is_noisy(observations):
         return None
     try:
         space = recorded.of_record(study.space, study.space_config, archive.connection.settings.home)
     except ArchiveError:
         return None
-    # Of the evaluations, not of the observations: a copy of a source's result is the study's own result.
-    of_own = [seen for seen in evaluations if seen.study == study.name and _is_whole(seen)]
+    # Chosen from all evaluations: the observations lack the study's copies of its sources' results.
+    results = [evaluation for evaluation in evaluations if evaluation.study == study.name and _is_whole(evaluation)]
     own_keys = {
-        seen.architecture.functional_key
-        for seen in of_own
-        if not violation(study.constraints, {study.objective: seen.value, **seen.metrics})
+        evaluation.architecture.functional_key
+        for evaluation in results
+        if not violation(study.constraints, {study.objective: evaluation.value, **evaluation.metrics})
     }
     recommended = recommend(space, observations, own_keys)
     return recommended if recommended.ranked else None
 
 
-def _is_whole(seen: Evaluation) -> bool:
-    return not seen.partial and is_score(seen.score)
+def _is_whole(evaluation: Evaluation) -> bool:
+    return not evaluation.partial and is_score(evaluation.score)
 
 
 def _fit(
     space: Space, observations: Sequence[Observation], groups: Sequence[Sequence[Observation]], means: Array
 ) -> FittedStackedGP | None:
-    if len(groups) < LEAST or any(seen.hyperparameters for seen in observations):
+    if len(groups) < LEAST or any(fitted_to.hyperparameters for fitted_to in observations):
         return None
     order = np.argsort(-means, kind="stable")
     if len(order) > MOST:
         # A fixed seed: the same history gives the same recommendation.
         others = np.random.default_rng(0).permutation(order[MOST // 2 :])[: MOST - MOST // 2]
         order = np.concatenate([order[: MOST // 2], others])
-    seen = [one for at in np.sort(order) for one in groups[at]]
+    fitted_to = [one for at in np.sort(order) for one in groups[at]]
     names = [name for name in defaults(space) if is_cheap(name, space)]
     stacked = StackedGP([member_model(name, space).surrogate(TRANSFORM) for name in names])
-    scores = np.array([one.score for one in seen], np.float64)
+    scores = np.array([one.score for one in fitted_to], np.float64)
     try:
-        return stacked.fit([one.architecture.functional for one in seen], scores, np.random.default_rng(0))
+        return stacked.fit([one.architecture.functional for one in fitted_to], scores, np.random.default_rng(0))
     except NumericalError:
         return None
 

@@ -7,8 +7,8 @@
 
 The arguments are recorded from the call, not read from attributes: a class may store them under any name or not at all.
 
-An argument whose default is a dataclass (`archive.agents.options`) stands for its fields: those are settings by their
-own names, beside the other arguments.
+An argument whose default is a dataclass (`archive.agents.options`) is expanded to its fields: each field is a setting
+by its own name, like the other arguments.
 """
 
 from __future__ import annotations
@@ -31,29 +31,31 @@ _KEPT = "_constructor_arguments"
 class Recorded:
     """A base class of objects that record the arguments of their constructor.
 
-    A class between this one and the others must define `__init__`: Python reads the signature of a class from
-    `__init__` or `__new__`, whichever comes first, and from `__new__` where one class has both.
+    A direct subclass must define `__init__`: `inspect.signature` reads the first `__init__` or `__new__` in the method
+    resolution order, and would otherwise read the `__new__` of this class. Of a class with both it reads `__new__`.
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Keep the arguments, with the defaults of those that are left out."""
-        made = super().__new__(cls)
+        instance = super().__new__(cls)
         try:
             bound = inspect.signature(cls).bind(*args, **kwargs)
         except TypeError:
             # Copies and unpickled objects are created without arguments and get their state afterwards. A wrong call
             # fails in the constructor itself.
-            return made
+            return instance
         bound.apply_defaults()
-        made.__dict__[_KEPT] = {name: _plain(value) for name, value in bound.arguments.items()}
-        return made
+        instance.__dict__[_KEPT] = {name: _plain(value) for name, value in bound.arguments.items()}
+        return instance
 
 
 def settings_of(maker: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
-    """Return the settings of a class with their defaults, in its constructor's order, and whether it takes others too.
+    """Return the settings of a class with their defaults, and whether it takes further settings (`**kwargs`).
+
+    The settings are in the order of the constructor.
 
     Args:
-        maker: The class; its first argument is no setting.
+        maker: The class; its first argument, the space, is no setting.
     """
     defaults: dict[str, Any] = {}
     takes_others = False
@@ -68,7 +70,7 @@ def settings_of(maker: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
 
 
 def keywords(maker: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments that settings by name stand for: those of a dataclass are put together."""
+    """Return settings as keyword arguments of a constructor: the fields of a dataclass are joined in one argument."""
     grouped = dict(settings)
     for parameter in _parameters(maker):
         if is_dataclass(parameter.default):
@@ -78,27 +80,28 @@ def keywords(maker: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str
     return grouped
 
 
-def record(made: Recorded, **arguments: Any) -> None:
-    """Replace recorded arguments by a canonical form, for a constructor that accepts several."""
-    made.__dict__[_KEPT].update({name: _plain(value) for name, value in arguments.items()})
+def record(instance: Recorded, **arguments: Any) -> None:
+    """Replace recorded arguments by their canonical form, for a constructor that accepts several forms."""
+    instance.__dict__[_KEPT].update({name: _plain(value) for name, value in arguments.items()})
 
 
-def arguments(made: Recorded, title: str) -> dict[str, Any]:
-    """Return all arguments but the first by name, as JSON has them; those of `**kwargs` stand among the others.
+def arguments(instance: Recorded, title: str) -> dict[str, Any]:
+    """Return the recorded arguments by name as JSON values, without the first, with those of `**kwargs`.
 
     Args:
-        made: The object.
+        instance: The object.
         title: Its name in errors.
 
     Raises:
-        UsageError: One is nothing that JSON has, or has no name; or the class has kept them from `Recorded`.
+        UsageError: An argument is no JSON value or was passed by position to `*args`, or the class has a `__new__` that
+            does not pass its arguments on.
     """
-    if _KEPT not in made.__dict__:
+    if _KEPT not in instance.__dict__:
         raise UsageError(f"{title} cannot be recorded: its __new__ must pass its arguments on to super().__new__")
     recorded: dict[str, Any] = {}
-    for parameter in _parameters(type(made)):
+    for parameter in _parameters(type(instance)):
         name = parameter.name
-        value = _plain(made.__dict__[_KEPT][name])
+        value = _plain(instance.__dict__[_KEPT][name])
         if is_dataclass(parameter.default):
             recorded |= {field.name: _plain(getattr(value, field.name)) for field in fields(parameter.default)}
         elif parameter.kind is parameter.VAR_KEYWORD:
@@ -118,7 +121,7 @@ def _parameters(maker: Callable[..., Any]) -> Iterable[inspect.Parameter]:
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON has in the place of tuples, arrays and paths; lists and mappings are copied."""
+    """Convert tuples, arrays and paths to JSON values; lists and mappings are copied."""
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -136,7 +136,7 @@ class StudyReplay:
         Raises:
             UsageError: An evaluation or proposal that it names is missing.
         """
-        own, sources = split(self._as_they_stood(self._seen(basis), basis), self.study)
+        own, sources = split(self._as_of_call(self._named_evaluations(basis), basis), self.study)
         return History(
             observations=observations_of(own, self.study, self._costs),
             sources=sources,
@@ -150,36 +150,37 @@ class StudyReplay:
             proxies=self._proxies(basis.get("proxies")),
         )
 
-    def _seen(self, basis: Basis) -> Sequence[Evaluation]:
-        """Return the evaluations that a basis names, after checking that all of it exists."""
+    def _named_evaluations(self, basis: Basis) -> Sequence[Evaluation]:
+        """Return the evaluations that a basis names, after a check that its evaluations and proposals exist."""
         named, others = basis["observations"], [basis["pending"], basis["failed"]]
         partial = [text for lengths in basis.get("partial", {}).values() for text in lengths.values()]
-        # Counted before they are listed: an imported basis may name more numbers than fit into memory.
+        # The numbers are counted before they are listed: an imported basis may name more of them than memory holds.
         most = max(len(self._evaluations), len(self.proposals))
         if all(sum(map(count_in, texts)) <= most for texts in (named.values(), others, partial)):
             requested = {(name, number) for name, text in named.items() for number in numbers_in(text)}
-            seen = [one for one in self._evaluations if (one.study, one.number) in requested]
+            evaluations = [one for one in self._evaluations if (one.study, one.number) in requested]
             missing = {number for text in others for number in numbers_in(text)} - self.proposals.keys()
-            if not missing and len(seen) == len(requested):
-                return seen
+            if not missing and len(evaluations) == len(requested):
+                return evaluations
         name = self.study.name
         raise UsageError(
             f"a proposal of the study {name!r} was based on evaluations or proposals that are missing: {basis}"
         )
 
-    def _as_they_stood(self, seen: Sequence[Evaluation], basis: Basis) -> Sequence[Evaluation]:
-        """Return the evaluations as of the call: those at a rung with the score that they had there."""
+    def _as_of_call(self, evaluations: Sequence[Evaluation], basis: Basis) -> Sequence[Evaluation]:
+        """Return the evaluations as of the call: a training that had paused at a rung has its score at that rung."""
         paused = {
             (name, number): int(epochs)
             for name, lengths in basis.get("partial", {}).items()
             for epochs, numbers in lengths.items()
             for number in numbers_in(numbers)
         }
-        studies = {name: self._archive.studies.get(name) for name in {str(one.study) for one in seen}} if paused else {}
-        at = [paused.get((str(one.study), int(one.number or 0))) for one in seen]
+        names = {str(each.study) for each in evaluations} if paused else ()
+        studies = {name: self._archive.studies.get(name) for name in names}
+        at = [paused.get((str(each.study), int(each.number or 0))) for each in evaluations]
         return [
-            one if epochs is None else as_of(one, epochs, self.study.objective, studies[str(one.study)])
-            for one, epochs in zip(seen, at, strict=True)
+            each if epochs is None else as_of(each, epochs, self.study.objective, studies[str(each.study)])
+            for each, epochs in zip(evaluations, at, strict=True)
         ]
 
     def _proxies(self, known: Mapping[str, Any] | None) -> ProxyTable | None:

@@ -104,7 +104,9 @@ class Searcher:
         history, basis = provenance.history_of(self._archive, study, self._costs)
         if distance_sync is not None and agent.grams:
             # Agents that compare networks also need the distances of other studies' networks.
-            distance_sync.keep({seen.architecture.key: seen.architecture for seen in history.usable})
+            distance_sync.keep(
+                {observation.architecture.key: observation.architecture for observation in history.usable}
+            )
         request = {**basis, "wanted": count + self.spare, **({"stream": self.stream} if self.stream else {})}
         began = time.process_time()
         rng = provenance.generator(study.seed, history, self.stream)
@@ -113,7 +115,7 @@ class Searcher:
         answers = [None] * len(suggestions) if retrain else self._archive.answers.known(study, suggestions)
         # The known result of a repeat is the one that it repeats.
         answers = [None if one.repeat else answer for one, answer in zip(suggestions, answers, strict=True)]
-        made = self._archive.proposals.create(
+        proposals = self._archive.proposals.create(
             *(study.name, agent_id, suggestions),
             budget=study.budget,
             outcomes=answers,
@@ -121,14 +123,14 @@ class Searcher:
             seconds=seconds,
             most=count,
         )
-        lost = self._notice([one for one in suggestions if not _is_known(one, history)], made, count)
-        return ProposeOutcome(tuple(made), lost)
+        lost = self._notice([one for one in suggestions if not _is_known(one, history)], proposals, count)
+        return ProposeOutcome(tuple(proposals), lost)
 
-    def _notice(self, suggestions: Sequence[Suggestion], made: Sequence[Proposal], count: int) -> bool:
+    def _notice(self, suggestions: Sequence[Suggestion], proposals: Sequence[Proposal], count: int) -> bool:
         """Detect another search by the suggestions that it took; return whether fewer than requested are left."""
         keys = list(dict.fromkeys(one.architecture.functional_key for one in suggestions))
-        lost = len(made) < min(count, len(keys))
-        interfered = lost or any(proposal.functional_key not in keys[:count] for proposal in made)
+        lost = len(proposals) < min(count, len(keys))
+        interfered = lost or any(proposal.functional_key not in keys[:count] for proposal in proposals)
         self._quiet = 0 if interfered else self._quiet + 1
         if interfered and not self.stream:
             self.stream = 1 + secrets.randbelow(provenance.STREAMS)

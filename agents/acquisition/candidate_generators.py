@@ -253,8 +253,8 @@ class MutatedCandidates(CandidateGenerator):
 
     def _best(self, history: History) -> list[Candidate]:
         scores: dict[str, list[float]] = {}
-        for seen in history.usable:
-            scores.setdefault(seen.architecture.functional_key, []).append(seen.score)
+        for observation in history.usable:
+            scores.setdefault(observation.architecture.functional_key, []).append(observation.score)
         known = [history.known[key] for key in sorted(scores, key=lambda key: -float(np.mean(scores[key])))]
         return [Candidate(one) for one in islice(filter(self.space.contains, known), self.parents)]
 

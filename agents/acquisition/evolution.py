@@ -167,7 +167,7 @@ def mutate(space: Space, candidate: Candidate, rng: np.random.Generator) -> Cand
     return candidate.after(space.mutate(candidate.architecture, rng))
 
 
-def distinct_candidates(candidates: Sequence[Candidate], seen: Collection[str]) -> list[Candidate]:
-    """Return the candidates in order, without those of seen functional keys and without duplicates."""
+def distinct_candidates(candidates: Sequence[Candidate], taken: Collection[str]) -> list[Candidate]:
+    """Return the candidates in order, without those whose functional key is in `taken` and without duplicates."""
     by_key = {candidate.architecture.functional_key: candidate for candidate in reversed(candidates)}
-    return [candidate for key, candidate in reversed(by_key.items()) if key not in seen]
+    return [candidate for key, candidate in reversed(by_key.items()) if key not in taken]

@@ -223,11 +223,11 @@ def _identity(kind: FeatureDistance) -> str | None:
     It consists of class and settings, and only classes of this package have one: the cache depends on the code of this
     package alone. Attributes with a leading underscore are memories, not settings.
     """
-    made = type(kind)
+    class_ = type(kind)
     settings = {name: value for name, value in sorted(vars(kind).items()) if not name.startswith("_")}
     plain = all(map(_is_plain, settings.values()))
-    own = made.__module__.startswith("archive.")
-    return f"{made.__module__}.{made.__qualname__} {settings!r}" if own and plain else None
+    own = class_.__module__.startswith("archive.")
+    return f"{class_.__module__}.{class_.__qualname__} {settings!r}" if own and plain else None
 
 
 def _is_plain(value: object) -> bool:

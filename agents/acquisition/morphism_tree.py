@@ -149,7 +149,9 @@ class MorphismTree(CandidateGenerator):
     ) -> list[Ranked]:
         """See `CandidateGenerator.candidates`."""
         del logarithmic  # Only differences of values matter.
-        evaluated = {seen.architecture.functional_key: seen.architecture for seen in history.usable}
+        evaluated = {
+            observation.architecture.functional_key: observation.architecture for observation in history.usable
+        }
         roots = [one for one in evaluated.values() if self.space.contains(one)]
         if not roots:
             return []

@@ -51,7 +51,7 @@ class BreadthFirst(Agent):
         check_count(n)
         suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
         queue = [
-            *(seen.architecture for seen in history.usable),
+            *(observation.architecture for observation in history.usable),
             *(pending.architecture for pending in history.pending),
             *(suggestion.architecture for suggestion in suggestions),
         ]

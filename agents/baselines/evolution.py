@@ -51,9 +51,11 @@ class Evolution(Pooled):
         return [*mutants, *samples(self.space, n - len(mutants), known, rng)]
 
     def _parents(self, history: History, rng: np.random.Generator) -> tuple[list[Architecture], Array]:
-        finished = [seen for seen in history.usable if self.space.contains(seen.architecture)]
+        finished = [observation for observation in history.usable if self.space.contains(observation.architecture)]
         if not finished:
             # No evaluation is finished, so that selection is impossible: all networks of the pool have equal weight.
             pool = self.space.initial_pool(rng)
             return pool, np.zeros(len(pool))
-        return [seen.architecture for seen in finished], np.array([seen.score for seen in finished])
+        return [observation.architecture for observation in finished], np.array(
+            [observation.score for observation in finished]
+        )

@@ -74,18 +74,20 @@ class HillClimbing(Agent):
         return suggestions
 
     def _parent(self, history: History, before: int) -> Architecture | None:
-        finished = [seen for seen in history.usable[:before] if self.space.contains(seen.architecture)]
-        return max(finished, key=lambda seen: seen.score).architecture if finished else None
+        finished = [
+            observation for observation in history.usable[:before] if self.space.contains(observation.architecture)
+        ]
+        return max(finished, key=lambda observation: observation.score).architecture if finished else None
 
     def _offspring(
         self, parent: Architecture, count: int, taken: set[str], rng: np.random.Generator
     ) -> list[Suggestion]:
         def child() -> Suggestion:
-            made = parent
+            network = parent
             operations: tuple[str, ...] = ()
             for _ in range(self.steps):
-                mutation = self.space.mutate(made, rng)
-                made, operations = mutation.child, (*operations, *mutation.operations)
-            return Suggestion(made, parent=parent, operations=operations)
+                mutation = self.space.mutate(network, rng)
+                network, operations = mutation.child, (*operations, *mutation.operations)
+            return Suggestion(network, parent=parent, operations=operations)
 
         return draw_new(child, count, taken)

@@ -59,10 +59,10 @@ class LocalSearch(Agent):
         check_count(n)
         suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
         taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in suggestions)}
-        seen = [one for one in history.usable if self.space.contains(one.architecture)]
+        observations = [observation for observation in history.usable if self.space.contains(observation.architecture)]
         begin = 0
-        while len(suggestions) < n and begin < len(seen):
-            climb = seen[begin:]
+        while len(suggestions) < n and begin < len(observations):
+            climb = observations[begin:]
             if begin and len(climb) + len(history.pending) < self.n_initial:
                 break
             neighbours, end = self._climb(climb, n - len(suggestions), taken, rng)

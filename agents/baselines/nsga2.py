@@ -80,12 +80,14 @@ class Nsga2(Agent):
 
     def _population(self, history: History) -> list[Architecture]:
         """Return the population, the best first."""
-        seen, scores = points(history)
+        observations, scores = points(history)
         if history.constraints is not None:
-            scores = penalised(scores, history.constraints.violations(seen))
-        return [seen[at].architecture for at in crowded_order(scores) if self.space.contains(seen[at].architecture)][
-            : self.population
-        ]
+            scores = penalised(scores, history.constraints.violations(observations))
+        return [
+            observations[at].architecture
+            for at in crowded_order(scores)
+            if self.space.contains(observations[at].architecture)
+        ][: self.population]
 
     def _child(self, alive: list[Architecture], rng: np.random.Generator) -> Suggestion:
         # The population is in the order of the tournament: the smaller position wins.

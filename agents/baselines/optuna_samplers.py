@@ -86,30 +86,34 @@ class OptunaAgent(Agent):
 
     def _study(self, history: History, seed: int) -> optuna.Study:
         """Return a study in memory with the history as its trials."""
-        seen, scores = points(history)
+        observations, scores = points(history)
         directions = ["maximize"] * scores.shape[1]
         sampler = self._sampler(seed, None if history.constraints is None else _recorded)
         study: optuna.Study = self._optuna.create_study(directions=directions, sampler=sampler)
         state = self._optuna.trial.TrialState
-        for one, values, attributes in zip(seen, scores.tolist(), _attributes(history, seen), strict=True):
+        for observation, values, attributes in zip(
+            observations, scores.tolist(), _attributes(history, observations), strict=True
+        ):
             if attributes is not None:
-                self._add_trial(study, one.architecture, state=state.COMPLETE, values=values, system_attrs=attributes)
+                self._add_trial(
+                    study, observation.architecture, state=state.COMPLETE, values=values, system_attrs=attributes
+                )
         for pending in history.pending:
             self._add_trial(study, pending.architecture, state=state.RUNNING)
         return study
 
     def _add_trial(self, study: optuna.Study, architecture: Architecture, **result: Any) -> None:
-        made = self._decisions.encode(architecture)
-        if made is None:
+        vector = self._decisions.encode(architecture)
+        if vector is None:
             return
-        params = self._params(made)
+        params = self._params(vector)
         distributions = {name: self._distributions[name] for name in params}
         study.add_trial(self._optuna.trial.create_trial(params=params, distributions=distributions, **result))
 
-    def _params(self, made: Vector) -> dict[str, str]:
+    def _params(self, vector: Vector) -> dict[str, str]:
         # Choices of a cell without effect are set to the first one, so that all trials have all parameters: Optuna's
         # Gaussian process uses only parameters that every trial has.
-        full = made if self._decisions.roots else [max(choice, 0) for choice in made]
+        full = vector if self._decisions.roots else [max(choice, 0) for choice in vector]
         pairs = zip(self._decisions.decisions, full, strict=True)
         return {decision.name: decision.choices[at] for decision, at in pairs if at != ABSENT}
 
@@ -129,13 +133,13 @@ class OptunaAgent(Agent):
         return networks
 
     def _drawn(self, trial: optuna.Trial) -> Vector:
-        made: list[int] = []
+        vector: list[int] = []
         for decision in self._decisions.decisions:
-            if self._decisions.needed(made) or not self._decisions.roots:
-                made.append(decision.choices.index(trial.suggest_categorical(decision.name, decision.choices)))
+            if self._decisions.needed(vector) or not self._decisions.roots:
+                vector.append(decision.choices.index(trial.suggest_categorical(decision.name, decision.choices)))
             else:
-                made.append(ABSENT)
-        return tuple(made)
+                vector.append(ABSENT)
+        return tuple(vector)
 
 
 @final
@@ -220,14 +224,14 @@ def _recorded(trial: optuna.trial.FrozenTrial) -> Sequence[float]:
     return violations
 
 
-def _attributes(history: History, seen: Sequence[Observation]) -> list[dict[str, Any] | None]:
+def _attributes(history: History, observations: Sequence[Observation]) -> list[dict[str, Any] | None]:
     """Return the attributes of trials in which Optuna's samplers read constraints; None where one is unknown."""
     constraints = history.constraints
     if constraints is None:
-        return [{} for _ in seen]
+        return [{} for _ in observations]
     # In units of the bounds: TPE adds the violations of different constraints up.
     units = [abs(each.bound) or 1.0 for each in constraints.constraints]
-    rows = -constraints.slacks(seen) / np.array(units)
+    rows = -constraints.slacks(observations) / np.array(units)
     return [{_CONSTRAINTS: row} if np.isfinite(row).all() else None for row in rows.tolist()]
 
 

@@ -59,7 +59,9 @@ class RegularizedEvolution(Agent):
         check_count(n)
         suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
         taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in suggestions)}
-        alive = [seen for seen in history.usable if self.space.contains(seen.architecture)][-self.population :]
+        alive = [observation for observation in history.usable if self.space.contains(observation.architecture)][
+            -self.population :
+        ]
         issued = len(history.usable) + len(history.pending) + len(suggestions)
         if alive:
             missing = max(self.n_initial - issued, 0)
@@ -73,6 +75,6 @@ class RegularizedEvolution(Agent):
 
     def _child(self, alive: list[Observation], rng: np.random.Generator) -> Suggestion:
         entrants = [alive[at] for at in rng.integers(len(alive), size=self.tournament)]
-        parent = max(entrants, key=lambda seen: seen.score).architecture
+        parent = max(entrants, key=lambda observation: observation.score).architecture
         mutation = self.space.mutate(parent, rng)
         return Suggestion(mutation.child, parent=parent, operations=mutation.operations)

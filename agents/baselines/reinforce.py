@@ -86,15 +86,18 @@ class Reinforce(Agent):
         """Return the logits of every decision after all finished evaluations, (choices,) float64 each."""
         scores = history.scores
         scale = float(scores.std()) if self.standardise and len(scores) else 1.0
-        draws = [(self._decisions.encode(seen.architecture), seen.score / (scale or 1.0)) for seen in history.usable]
-        rewarded = ((made, reward) for made, reward in draws if made is not None)
+        draws = [
+            (self._decisions.encode(observation.architecture), observation.score / (scale or 1.0))
+            for observation in history.usable
+        ]
+        rewarded = ((vector, reward) for vector, reward in draws if vector is not None)
         return replayed(self._decisions.decisions, rewarded, self.learning_rate, self.momentum)
 
     def _drawn(self, probabilities: Sequence[Array], rng: np.random.Generator) -> Vector:
-        made: list[int] = []
+        vector: list[int] = []
         for p in probabilities:
-            made.append(int(rng.choice(len(p), p=p)) if self._decisions.needed(made) else ABSENT)
-        return tuple(made)
+            vector.append(int(rng.choice(len(p), p=p)) if self._decisions.needed(vector) else ABSENT)
+        return tuple(vector)
 
 
 def replayed(
@@ -103,19 +106,19 @@ def replayed(
     """Return the logits after one update for each pair of decisions made and reward, in order."""
     logits = [np.zeros(len(decision.choices)) for decision in decisions]
     numerator = denominator = 0.0
-    for made, reward in rewarded:
+    for vector, reward in rewarded:
         numerator = momentum * numerator + (1.0 - momentum) * reward
         denominator = momentum * denominator + 1.0 - momentum
         advantage = reward - numerator / denominator
-        for weights, step in zip(logits, gradient(logits, made), strict=True):
+        for weights, step in zip(logits, gradient(logits, vector), strict=True):
             weights += learning_rate * advantage * step
     return logits
 
 
-def gradient(logits: Sequence[Array], made: Vector) -> list[Array]:
+def gradient(logits: Sequence[Array], vector: Vector) -> list[Array]:
     """Return the gradient of log pi(made) for each decision, 0 for those that were not made."""
     steps = []
-    for weights, choice in zip(logits, made, strict=True):
+    for weights, choice in zip(logits, vector, strict=True):
         step = np.zeros_like(weights)
         if choice != ABSENT:
             step -= softmax(weights)

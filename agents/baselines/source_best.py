@@ -69,7 +69,7 @@ class SourceBest(Agent):
         orders = []
         for source in history.sources:
             groups = replicates(History(source.observations).usable)
-            groups.sort(key=lambda each: -float(np.mean([seen.score for seen in each])))
+            groups.sort(key=lambda each: -float(np.mean([observation.score for observation in each])))
             networks = (each[0].architecture for each in groups)
             orders.append([one for one in networks if one.space == self.space.name and self.space.contains(one)])
         chosen: dict[str, Suggestion] = {}

@@ -82,36 +82,38 @@ class TreeBO(Agent):
             chosen = self._choose(model, taken, rng)
             if chosen is None:
                 break
-            made, suggestion = chosen
+            vector, suggestion = chosen
             suggestions.append(suggestion)
             taken.add(suggestion.architecture.functional_key)
-            model = model.hallucinate([made])
+            model = model.hallucinate([vector])
         # No usable evaluation is finished, or the leaf has no new member.
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
 
     def _learn(self, history: History, pending: Sequence[Pending], rng: np.random.Generator) -> FittedTree | None:
-        encoded = [(self._decisions.encode(seen.architecture), seen.score) for seen in history.usable]
-        known = [(made, score) for made, score in encoded if made is not None]
+        encoded = [
+            (self._decisions.encode(observation.architecture), observation.score) for observation in history.usable
+        ]
+        known = [(vector, score) for vector, score in encoded if vector is not None]
         if not known:
             return None
         scores = np.array([score for _, score in known], dtype=np.float64)
         fantasies = [self._decisions.encode(one.architecture) for one in pending]
-        fitted = fit(self._features, [made for made, _ in known], scores, rng)
-        return fitted.hallucinate([made for made in fantasies if made is not None])
+        fitted = fit(self._features, [vector for vector, _ in known], scores, rng)
+        return fitted.hallucinate([vector for vector in fantasies if vector is not None])
 
     def _choose(
         self, model: FittedTree, taken: Collection[str], rng: np.random.Generator
     ) -> tuple[Vector, Suggestion] | None:
         valued = self._valued(model, self._candidates(model, rng), rng)
         # The next leaf follows where the best candidates of one are no members, or known.
-        for leaf in list(dict.fromkeys(made[: self._decisions.roots] for made in valued))[:_LEAVES]:
-            inside = {made: rank for made, rank in valued.items() if made[: self._decisions.roots] == leaf}
-            for made, rank in list(self._climbed(model, inside, rng).items())[:_DECODED]:
-                network = self._decisions.decode(made)
+        for leaf in list(dict.fromkeys(vector[: self._decisions.roots] for vector in valued))[:_LEAVES]:
+            inside = {vector: rank for vector, rank in valued.items() if vector[: self._decisions.roots] == leaf}
+            for vector, rank in list(self._climbed(model, inside, rng).items())[:_DECODED]:
+                network = self._decisions.decode(vector)
                 if network is not None and network.functional_key not in taken:
-                    posterior = model.posterior([made])
+                    posterior = model.posterior([vector])
                     value, mean, std = self._acquisition.value(rank), float(posterior.mean[0]), float(posterior.std[0])
-                    return made, Suggestion(network, acquisition=value, mean=mean, std=std)
+                    return vector, Suggestion(network, acquisition=value, mean=mean, std=std)
         return None
 
     def _candidates(self, model: FittedTree, rng: np.random.Generator) -> list[Vector]:
@@ -120,10 +122,10 @@ class TreeBO(Agent):
         order = np.argsort(-model.process.values, kind="stable")[:_BEST]
         return [*random, *(self._variant(model.vectors[at], rng) for at in order for _ in range(_VARIANTS))]
 
-    def _variant(self, made: Vector, rng: np.random.Generator) -> Vector:
+    def _variant(self, vector: Vector, rng: np.random.Generator) -> Vector:
         """Return decisions with one of them redrawn; the depth is as likely as any other."""
-        decided = [d for d, choice in enumerate(made) if choice != ABSENT]
-        changed = list(made)
+        decided = [d for d, choice in enumerate(vector) if choice != ABSENT]
+        changed = list(vector)
         changed[decided[rng.integers(len(decided))]] = ABSENT
         return self._decisions.completed(changed, rng)
 
@@ -132,7 +134,9 @@ class TreeBO(Agent):
         for start in list(inside)[: self.climbs]:
             current = start
             for _ in range(_ROUNDS):
-                around = self._valued(model, [made for made in self._changes(current, rng) if made not in inside], rng)
+                around = self._valued(
+                    model, [vector for vector in self._changes(current, rng) if vector not in inside], rng
+                )
                 inside = {**inside, **around}
                 best = next(iter(around), current)
                 if inside[best] <= inside[current]:
@@ -140,17 +144,17 @@ class TreeBO(Agent):
                 current = best
         return _best_first(inside)
 
-    def _changes(self, made: Vector, rng: np.random.Generator) -> list[Vector]:
+    def _changes(self, vector: Vector, rng: np.random.Generator) -> list[Vector]:
         """Return the neighbours by one choice in the same leaf; a random part of them where they are many."""
         changes = [
             (d, choice)
-            for d in range(self._decisions.roots, len(made))
-            if made[d] != ABSENT
+            for d in range(self._decisions.roots, len(vector))
+            if vector[d] != ABSENT
             for choice in range(len(self._decisions.decisions[d].choices))
-            if choice != made[d]
+            if choice != vector[d]
         ]
         pairs = [changes[at] for at in rng.permutation(len(changes))[:_CHANGES]]
-        return [self._decisions.completed((*made[:d], choice, *made[d + 1 :]), rng) for d, choice in pairs]
+        return [self._decisions.completed((*vector[:d], choice, *vector[d + 1 :]), rng) for d, choice in pairs]
 
     def _valued(self, model: FittedTree, vectors: Sequence[Vector], rng: np.random.Generator) -> dict[Vector, float]:
         """Return the acquisition of each, best first."""

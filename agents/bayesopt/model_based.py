@@ -79,7 +79,9 @@ class Method:
 
     def has_many(self, history: History) -> bool:
         """Return whether a history has more evaluated networks than `surrogate` is fitted to."""
-        return self.many is not None and self.many.applies([seen.architecture.functional for seen in history.usable])
+        return self.many is not None and self.many.applies(
+            [observation.architecture.functional for observation in history.usable]
+        )
 
     def model(self, history: History, *, transfers: bool = True) -> Surrogate:
         """Return the surrogate for a history.
@@ -203,7 +205,7 @@ class ModelBased(Agent):
 
     def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
         scores = history.scores
-        networks = [seen.architecture.functional for seen in history.usable]
+        networks = [observation.architecture.functional for observation in history.usable]
         fitted: Fitted = self.method.model(history).fit(networks, scores, rng, history.variances)
         constraints = history.constraints
         met = np.ones(len(networks), np.bool_) if constraints is None else constraints.met(history.usable)

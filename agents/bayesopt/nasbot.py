@@ -107,7 +107,7 @@ class Nasbot(Agent):
         return suggestions
 
     def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
-        networks = [seen.architecture for seen in history.usable]
+        networks = [observation.architecture for observation in history.usable]
         surrogate = self._surrogate.fit(networks, history.scores, rng, history.variances)
         fitted = weighted(surrogate, history, networks, self._slacks, rng)
         return fitted.hallucinate([pending.architecture for pending in history.pending])

@@ -251,7 +251,7 @@ class Portfolio(Agent):
         if not met.any():
             return 0
         best = history.usable[int(np.argmax(np.where(met, history.scores, -np.inf)))]
-        later = next(count for count, seen in enumerate(reversed(history.observations)) if seen is best)
+        later = next(count for count, observation in enumerate(reversed(history.observations)) if observation is best)
         unfinished = len(history.pending) + len(history.failed)
         tried = len(history.observations) + unfinished
         stagnation = max(min(later + unfinished, tried - self._n_design(history)), 0)

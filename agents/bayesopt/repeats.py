@@ -77,12 +77,12 @@ def _repeatable(history: History, keys: Set[str], space: Space) -> dict[str, Arc
     missing = set(keys) - {one.architecture.functional_key for one in history.pending}
     missing -= {one.functional_key for one in history.failed}
     repeatable: dict[str, Architecture] = {}
-    for seen in reversed(history.usable):
+    for observation in reversed(history.usable):
         if not missing:
             break
-        network = seen.architecture
+        network = observation.architecture
         # Other hyperparameters are another configuration, of which the surrogate knows nothing.
-        if network.functional_key in missing and not seen.hyperparameters and space.contains(network):
+        if network.functional_key in missing and not observation.hyperparameters and space.contains(network):
             repeatable[network.functional_key] = network
             missing.remove(network.functional_key)
     return repeatable

@@ -52,7 +52,7 @@ class SlackModels:
         if constraints is None or not constraints.measured or not history.usable:
             return cls(())
         slacks = constraints.slacks(history.usable)
-        networks = [seen.architecture.functional for seen in history.usable]
+        networks = [observation.architecture.functional for observation in history.usable]
         fitted = []
         for at in constraints.measured:
             known = np.flatnonzero(np.abs(slacks[:, at]) <= LARGEST)

@@ -33,13 +33,14 @@ def adapted(agent: Agent, history: History) -> History:
     if constraints is None or agent.uses_constraints:
         return history
     usable = history.usable
-    scores = np.array([seen.score for seen in usable], np.float64).reshape(len(usable), 1)
+    scores = np.array([observation.score for observation in usable], np.float64).reshape(len(usable), 1)
     changed = iter(penalised(scores, constraints.violations(usable))[:, 0].tolist())
     return replace(
         history,
         # Failures keep their scores, which models cannot use.
         observations=tuple(
-            replace(seen, score=next(changed)) if is_score(seen.score) else seen for seen in history.observations
+            replace(observation, score=next(changed)) if is_score(observation.score) else observation
+            for observation in history.observations
         ),
     )
 

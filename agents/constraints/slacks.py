@@ -81,13 +81,15 @@ class StudyConstraints:
 
     def _values(self, observations: Sequence[Observation]) -> list[tuple[Constraint, Array]]:
         """Return each constraint with the values of its quantity, (n,) float64."""
-        networks, measured = [seen.architecture for seen in observations], self.measured
+        networks, measured = [observation.architecture for observation in observations], self.measured
         pairs: list[tuple[Constraint, Array]] = []
         for at, each in enumerate(self.constraints):
             if at in measured:
                 place = measured.index(at)
-                told = [seen.measured[place] if seen.measured else np.nan for seen in observations]
-                pairs.append((each, np.array(told, np.float64)))
+                values = [
+                    observation.measured[place] if observation.measured else np.nan for observation in observations
+                ]
+                pairs.append((each, np.array(values, np.float64)))
             else:
                 pairs.append((each, computed(self.known, each.name, networks)))
         return pairs

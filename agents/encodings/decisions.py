@@ -37,16 +37,16 @@ def from_choices(decisions: Decisions, named: Mapping[str, object]) -> tuple[Arc
     Raises:
         UsageError: A choice is missing or invalid, or the choices define no network of the space.
     """
-    made: list[int] = []
+    vector: list[int] = []
     for decision in decisions.decisions:
-        if not decisions.needed(made):
-            made.append(ABSENT)
+        if not decisions.needed(vector):
+            vector.append(ABSENT)
             continue
         if named.get(decision.name) not in decision.choices:
             known = ", ".join(decision.choices[:8]) + (", …" if len(decision.choices) > 8 else "")
             raise UsageError(f"{decision.name!r} must be one of {known}, got {named.get(decision.name)!r}")
-        made.append(decision.choices.index(str(named[decision.name])))
-    network = decisions.decode(tuple(made))
+        vector.append(decision.choices.index(str(named[decision.name])))
+    network = decisions.decode(tuple(vector))
     if network is None:
         raise UsageError(f"the choices make no network of the space {decisions.space.name}")
     own = {decision.name for decision in decisions.decisions}

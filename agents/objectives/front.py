@@ -69,17 +69,17 @@ def estimated_front(history: History, fitted: Mapping[int, Fitted], *, posterior
         fitted: Position of each learnt objective to its surrogate, before any fantasy.
         posterior: Whether objectives with noise are estimated by posterior means.
     """
-    seen, scores = points(history)
-    groups = replicate_rows(seen)
+    observations, scores = points(history)
+    groups = replicate_rows(observations)
     estimates = means(scores, groups)
     reference = reference_point(estimates)
-    met = _met(history, seen, groups)
+    met = _met(history, observations, groups)
     estimates, groups = estimates[met], [each for each, good in zip(groups, met, strict=True) if good]
-    modelled = [at for at in fitted if _is_modelled(fitted[at], seen, scores[:, at])] if posterior else []
+    modelled = [at for at in fitted if _is_modelled(fitted[at], observations, scores[:, at])] if posterior else []
     if modelled and groups:
         chosen = first_ranks(estimates)
         estimates = estimates[chosen]
-        networks = [seen[groups[at][0]].architecture.functional for at in chosen]
+        networks = [observations[groups[at][0]].architecture.functional for at in chosen]
         for at in modelled:
             estimates[:, at] = fitted[at].posterior(networks).in_scores().mean
     return Front(estimates, reference)
@@ -112,19 +112,19 @@ def first_ranks(scores: Array) -> list[int]:
     return sorted(np.argsort(ranks, kind="stable")[:MOST].tolist())
 
 
-def _is_modelled(fitted: Fitted, seen: Sequence[Observation], scores: Array) -> bool:
+def _is_modelled(fitted: Fitted, observations: Sequence[Observation], scores: Array) -> bool:
     """Return whether an objective has noise that its surrogate estimates."""
-    if fitted.noises() is None or any(one.hyperparameters for one in seen):
+    if fitted.noises() is None or any(one.hyperparameters for one in observations):
         # The models do not know hyperparameters.
         return False
-    return is_noisy([replace(one, score=score) for one, score in zip(seen, scores.tolist(), strict=True)])
+    return is_noisy([replace(one, score=score) for one, score in zip(observations, scores.tolist(), strict=True)])
 
 
-def _met(history: History, seen: Sequence[Observation], groups: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
+def _met(history: History, observations: Sequence[Observation], groups: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
     """Return whether networks meet the constraints, (k,): those of a network's mean quantities over its replicates."""
     if history.constraints is None:
         return np.ones(len(groups), np.bool_)
-    return history.constraints.met([_averaged([seen[row] for row in rows]) for rows in groups])
+    return history.constraints.met([_averaged([observations[row] for row in rows]) for rows in groups])
 
 
 def _averaged(several: Sequence[Observation]) -> Observation:

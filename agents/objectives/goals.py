@@ -67,11 +67,14 @@ class Goals:
 
     def scores(self, observations: Sequence[Observation]) -> Array:
         """Return the scores of observations: (n, M) float64, NaN where unknown or beyond `LARGEST`."""
-        scores = self.known_scores([seen.architecture for seen in observations])
+        scores = self.known_scores([observation.architecture for observation in observations])
         for at in self.learnt:
-            scores[:, at] = [seen.further[at - 1] if at and seen.further else seen.score for seen in observations]
+            scores[:, at] = [
+                observation.further[at - 1] if at and observation.further else observation.score
+                for observation in observations
+            ]
             if at:
-                missing = [not seen.further for seen in observations]
+                missing = [not observation.further for observation in observations]
                 scores[missing, at] = np.nan
         return np.where(np.abs(scores) <= LARGEST, scores, np.nan)
 
@@ -81,9 +84,9 @@ def points(history: History) -> tuple[list[Observation], Array]:
 
     Without goals, the score is the only objective.
     """
-    seen = list(history.usable)
+    observations = list(history.usable)
     if history.goals is None:
-        return seen, np.array([[one.score] for one in seen], np.float64).reshape(len(seen), 1)
-    scores = history.goals.scores(seen)
+        return observations, np.array([[one.score] for one in observations], np.float64).reshape(len(observations), 1)
+    scores = history.goals.scores(observations)
     whole: NDArray[np.bool_] = np.all(np.isfinite(scores), axis=1)
-    return [one for one, usable in zip(seen, whole, strict=True) if usable], scores[whole]
+    return [one for one, usable in zip(observations, whole, strict=True) if usable], scores[whole]

@@ -92,15 +92,15 @@ def of_snapshot(
     """
     study, goals = snapshot.study, Goals(snapshot.study.objectives)
     evaluations = archive.studies.history(study.name) if study.further else []
-    seen = _observations(evaluations, study)
-    if not any(noise.is_noisy(_scored(seen, goals, at)) for at in range(len(goals.objectives))):
+    observations = _observations(evaluations, study)
+    if not any(noise.is_noisy(_scored(observations, goals, at)) for at in range(len(goals.objectives))):
         return None
     try:
         space = recorded.of_record(study.space, study.space_config, archive.connection.settings.home)
     except ArchiveError:
         return None
     views = {key_of(view): view for view in _candidates(snapshot)}
-    return _recommended(space, seen, Goals(study.objectives, costs_of(study)), views) if views else None
+    return _recommended(space, observations, Goals(study.objectives, costs_of(study)), views) if views else None
 
 
 def _observations(evaluations: Sequence[Evaluation], study: Study) -> list[Observation]:
@@ -109,9 +109,9 @@ def _observations(evaluations: Sequence[Evaluation], study: Study) -> list[Obser
     return [replace(observation(each, each.score), further=goals.further_scores(each)) for each in own]
 
 
-def _scored(seen: Sequence[Observation], goals: Goals, at: int) -> list[Observation]:
+def _scored(observations: Sequence[Observation], goals: Goals, at: int) -> list[Observation]:
     """Return the observations that have a finite score for an objective, with this score as theirs."""
-    pairs = zip(seen, goals.scores(seen)[:, at].tolist(), strict=True)
+    pairs = zip(observations, goals.scores(observations)[:, at].tolist(), strict=True)
     return [replace(one, score=score) for one, score in pairs if is_score(score)]
 
 
@@ -123,12 +123,12 @@ def _candidates(snapshot: Snapshot) -> list[ProposalView]:
 
 
 def _recommended(
-    space: Space, seen: Sequence[Observation], goals: Goals, views: Mapping[Replicates, ProposalView]
+    space: Space, observations: Sequence[Observation], goals: Goals, views: Mapping[Replicates, ProposalView]
 ) -> RecommendedSet | None:
-    known = {noise.key_of(one): one.architecture for one in seen}
+    known = {noise.key_of(one): one.architecture for one in observations}
     networks = {key: known[key] for key in views if key in known}
     columns, noises = zip(
-        *(_column(space, seen, goals, at, networks) for at in range(len(goals.objectives))), strict=True
+        *(_column(space, observations, goals, at, networks) for at in range(len(goals.objectives))), strict=True
     )
     keys = [key for key in networks if all(key in column for column in columns)]
     estimates = [tuple(column[key] for column in columns) for key in keys]
@@ -140,14 +140,18 @@ def _recommended(
 
 
 def _column(
-    space: Space, seen: Sequence[Observation], goals: Goals, at: int, networks: Mapping[Replicates, Architecture]
+    space: Space,
+    observations: Sequence[Observation],
+    goals: Goals,
+    at: int,
+    networks: Mapping[Replicates, Architecture],
 ) -> tuple[dict[Replicates, Estimate], float | None]:
     """Return the estimates of networks for one objective, and the standard deviation of its noise."""
     if at not in goals.learnt:
         values = goals.known_scores(list(networks.values()))[:, at].tolist()
         known = zip(networks, values, strict=True)
         return {key: Estimate(value, value, value, 1) for key, value in known if math.isfinite(value)}, 0.0
-    found = recommend(space, _scored(seen, goals, at), {functional for functional, _ in networks})
-    estimates = (Estimate(one.score, one.low, one.high, len(one.evaluations)) for one in found.ranked)
-    keys = (noise.key_of(one.evaluations[0]) for one in found.ranked)
-    return dict(zip(keys, estimates, strict=True)), found.noise
+    recommendations = recommend(space, _scored(observations, goals, at), {functional for functional, _ in networks})
+    estimates = (Estimate(one.score, one.low, one.high, len(one.evaluations)) for one in recommendations.ranked)
+    keys = (noise.key_of(one.evaluations[0]) for one in recommendations.ranked)
+    return dict(zip(keys, estimates, strict=True)), recommendations.noise

@@ -94,7 +94,7 @@ class ObjectiveModels:
     ) -> ObjectiveModels:
         """Fit the surrogate of a method to each learnt objective; sources of other tasks inform the first one."""
         scores = goals.scores(history.usable)
-        networks = [seen.architecture.functional for seen in history.usable]
+        networks = [observation.architecture.functional for observation in history.usable]
         fitted = {}
         for at in goals.learnt:
             known = np.flatnonzero(np.isfinite(scores[:, at]))

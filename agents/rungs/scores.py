@@ -54,53 +54,53 @@ def projected(evaluations: Sequence[Evaluation], objective: str) -> list[Project
         evaluations: Evaluations of any lengths, tasks and protocols.
         objective: Name of the objective among the metrics of the curves.
     """
-    if not any(seen.partial for seen in evaluations):
-        return [ProjectedScore(seen.score, 0.0) for seen in evaluations]
+    if not any(evaluation.partial for evaluation in evaluations):
+        return [ProjectedScore(evaluation.score, 0.0) for evaluation in evaluations]
     groups: dict[tuple[str, str], list[Evaluation]] = {}
-    for seen in evaluations:
-        groups.setdefault((seen.task, seen.protocol), []).append(seen)
+    for evaluation in evaluations:
+        groups.setdefault((evaluation.task, evaluation.protocol), []).append(evaluation)
     scales = {place: RungScale(group, objective) for place, group in groups.items()}
-    return [scales[seen.task, seen.protocol].score(seen) for seen in evaluations]
+    return [scales[evaluation.task, evaluation.protocol].score(evaluation) for evaluation in evaluations]
 
 
-def as_of(seen: Evaluation, epochs: int, objective: str, study: Study | None = None) -> Evaluation:
+def as_of(evaluation: Evaluation, epochs: int, objective: str, study: Study | None = None) -> Evaluation:
     """Return an evaluation as of the pause of its training after `epochs` epochs.
 
     Its metrics are the present ones, but those that its study has constraints on are those at the rung.
 
     Args:
-        seen: The evaluation as it is now.
+        evaluation: The evaluation as it is now.
         epochs: Number of epochs.
         objective: Name of the objective among the metrics of the curve.
         study: The study of the evaluation; None for one without constraints.
     """
-    score = score_after(seen, epochs, objective)
-    value = math.nan if score is None else score if seen.direction == "maximise" else -score
-    curve = {name: values[:epochs] for name, values in seen.curve.items()}
-    metrics = {**seen.metrics, **({} if study is None else _constrained_after(seen, epochs, study))}
-    return replace(seen, value=value, epochs=epochs, partial=True, curve=curve, metrics=metrics)
+    score = score_after(evaluation, epochs, objective)
+    value = math.nan if score is None else score if evaluation.direction == "maximise" else -score
+    curve = {name: values[:epochs] for name, values in evaluation.curve.items()}
+    metrics = {**evaluation.metrics, **({} if study is None else _constrained_after(evaluation, epochs, study))}
+    return replace(evaluation, value=value, epochs=epochs, partial=True, curve=curve, metrics=metrics)
 
 
-def _constrained_after(seen: Evaluation, epochs: int, study: Study) -> dict[str, float]:
+def _constrained_after(evaluation: Evaluation, epochs: int, study: Study) -> dict[str, float]:
     """Return the constrained quantities at the rung of so many epochs; empty where none are on record."""
     rungs, names = Rungs.of(study.config), [each.name for each in study.constraints]
     if rungs is None or epochs not in rungs.epochs:
         return {}
     begin = rungs.epochs.index(epochs) * len(names)
-    return dict(zip(names, seen.rung_constrained[begin : begin + len(names)], strict=False))
+    return dict(zip(names, evaluation.rung_constrained[begin : begin + len(names)], strict=False))
 
 
-def score_after(seen: Evaluation, level: float, objective: str) -> float | None:
+def score_after(evaluation: Evaluation, level: float, objective: str) -> float | None:
     """Return the best score within `level` epochs, or of the whole training; None where the training was shorter."""
-    length = seen.epochs
-    if not seen.partial and (level == WHOLE or (length is not None and level >= length)):
-        return seen.score  # complete: a longer limit would not change it
-    if seen.partial and level == (length or 0):
-        return seen.score
-    curve = seen.curve.get(objective, ())
+    length = evaluation.epochs
+    if not evaluation.partial and (level == WHOLE or (length is not None and level >= length)):
+        return evaluation.score  # complete: a longer limit would not change it
+    if evaluation.partial and level == (length or 0):
+        return evaluation.score
+    curve = evaluation.curve.get(objective, ())
     if level > len(curve):
         return None
-    sign = 1.0 if seen.direction == "maximise" else -1.0
+    sign = 1.0 if evaluation.direction == "maximise" else -1.0
     return max((sign * value for value in curve[: int(level)] if math.isfinite(value)), default=None)
 
 
@@ -113,7 +113,12 @@ class RungScale:
     """
 
     def __init__(self, evaluations: Sequence[Evaluation], objective: str) -> None:
-        levels = [*sorted({float(seen.epochs) for seen in evaluations if seen.partial and seen.epochs}), WHOLE]
+        levels = [
+            *sorted(
+                {float(evaluation.epochs) for evaluation in evaluations if evaluation.partial and evaluation.epochs}
+            ),
+            WHOLE,
+        ]
         self.regressions: dict[float, RungRegression] = {}
         self.best: dict[float, float] = {}
         self.above = dict(pairwise(levels))
@@ -129,20 +134,20 @@ class RungScale:
             best = max(best, float(measured.max(initial=-math.inf)))
             self.best[level] = best
 
-    def score(self, seen: Evaluation) -> ProjectedScore:
+    def score(self, evaluation: Evaluation) -> ProjectedScore:
         """Return the score of a training, projected to full length."""
-        if not seen.partial:
-            return ProjectedScore(seen.score, 0.0)
-        if not seen.epochs or not math.isfinite(seen.score):
-            return ProjectedScore(seen.score if seen.epochs else math.nan, 0.0)
-        now, level = Prediction(seen.score, 0.0), float(seen.epochs)
+        if not evaluation.partial:
+            return ProjectedScore(evaluation.score, 0.0)
+        if not evaluation.epochs or not math.isfinite(evaluation.score):
+            return ProjectedScore(evaluation.score if evaluation.epochs else math.nan, 0.0)
+        now, level = Prediction(evaluation.score, 0.0), float(evaluation.epochs)
         while level in self.regressions:
             now, level = self.regressions[level].predict(*now), self.above[level]
-            now = now._replace(mean=max(seen.score, min(now.mean, self.best[level])))
+            now = now._replace(mean=max(evaluation.score, min(now.mean, self.best[level])))
         return ProjectedScore(*now)
 
 
 def _column(evaluations: Sequence[Evaluation], level: float, objective: str) -> Floats:
     """Return the scores at a level, (n,) float64, NaN where the training was shorter."""
-    scores = [score_after(seen, level, objective) for seen in evaluations]
+    scores = [score_after(evaluation, level, objective) for evaluation in evaluations]
     return np.array([math.nan if score is None else score for score in scores], np.float64)

@@ -50,13 +50,13 @@ def chosen(archive: Archive, study: Study, sources: Sources, agent: Agent | None
         evaluated = [each.study for each in others if any(each.counts.get(state) for state in State if state.evaluated)]
         eligible = [other for other in evaluated if not _ineligible(study, other, agent)]
         return [other.name for other in _of_one_quantity(study, eligible)]
-    found = [archive.studies.get(name) for name in sources]
-    for source in found:
+    studies = [archive.studies.get(name) for name in sources]
+    for source in studies:
         if source.name == study.name:
             raise UsageError(f"the study {source.name!r} cannot start warm from itself")
         if reason := _ineligible(study, source, agent):
             raise UsageError(f"{study.name!r} cannot start warm from the study {source.name!r}: {reason}")
-    _check_pairs(study, [archive.studies.get(name) for name in archive.studies.sources(study.name)], found)
+    _check_pairs(study, [archive.studies.get(name) for name in archive.studies.sources(study.name)], studies)
     return list(sources)
 
 

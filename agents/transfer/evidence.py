@@ -77,32 +77,32 @@ class Evidence:
         self._cache: OrderedDict[Hashable, Verdict] = OrderedDict()
         self._lock = Lock()
 
-    def verdict(self, models: Sequence[SourceGP], seen: Sequence[Observation]) -> Verdict:
+    def verdict(self, models: Sequence[SourceGP], observations: Sequence[Observation]) -> Verdict:
         """Return the evidence for a source: none for equal scores, and where they have no finite likelihood.
 
         Args:
             models: The models of one source, or of several sources of one task, of unchanged scores.
-            seen: The usable evaluations of the study.
+            observations: The usable evaluations of the study.
         """
-        if len(seen) < FIRST:
+        if len(observations) < FIRST:
             return NONE
-        key = (tuple((one.id, one.score, one.variance) for one in seen), tuple(models[0].group.contents))
+        key = (tuple((one.id, one.score, one.variance) for one in observations), tuple(models[0].group.contents))
         with self._lock:
             if key not in self._cache:
-                self._cache[key] = _verdict(models, seen)
+                self._cache[key] = _verdict(models, observations)
             self._cache.move_to_end(key)
             while len(self._cache) > MOST:
                 self._cache.popitem(last=False)
             return self._cache[key]
 
 
-def _verdict(models: Sequence[SourceGP], seen: Sequence[Observation]) -> Verdict:
+def _verdict(models: Sequence[SourceGP], observations: Sequence[Observation]) -> Verdict:
     """Return the evidence, not cached."""
-    scores: Array = np.array([one.score for one in seen], np.float64)
+    scores: Array = np.array([one.score for one in observations], np.float64)
     if scores.max() <= scores.min():
         return NONE
-    networks = [one.architecture.functional for one in seen]
-    variances: Array = np.array([one.variance for one in seen], np.float64)
+    networks = [one.architecture.functional for one in observations]
+    variances: Array = np.array([one.variance for one in observations], np.float64)
     known = variances if variances.any() else None
     try:
         # (K, 3)

@@ -76,9 +76,9 @@ class PooledSources:
         for group in grouped(history.sources):
             if group.space != self.space.name or too_little(*group.sources):
                 continue
-            seen = group.chosen()
-            scores = np.array([one.score for one in seen], np.float64)
-            networks += [one.architecture.functional for one in seen]
+            observations = group.chosen()
+            scores = np.array([one.score for one in observations], np.float64)
+            networks += [one.architecture.functional for one in observations]
             values.append(self.surrogate.transform.learn(scores).standardise(scores))
         return networks, np.concatenate(values) if values else np.empty(0)
 

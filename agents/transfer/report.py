@@ -49,9 +49,9 @@ def contributed(archive: Archive, name: str) -> list[Contribution]:
     if not sources:
         return []
     by_study: dict[str, list[Evaluation]] = {one: [] for one in (name, *sources)}
-    for seen in archive.studies.evaluations([name, *sources], curves=False):
-        if is_score(seen.score):
-            by_study[str(seen.study)].append(seen)
+    for evaluation in archive.studies.evaluations([name, *sources], curves=False):
+        if is_score(evaluation.score):
+            by_study[str(evaluation.study)].append(evaluation)
     proposals = sorted(archive.proposals.list(name), key=lambda proposal: proposal.number)
     rows = []
     for source in sources:
@@ -82,6 +82,6 @@ def _couplings(proposals: Sequence[Proposal], source: str) -> dict[int, float]:
 def _rank(theirs: Sequence[Evaluation], own: Sequence[Evaluation]) -> int | None:
     if not theirs:
         return None
-    best = max(theirs, key=lambda seen: seen.score).architecture.functional_key
-    scores = [seen.score for seen in own if seen.architecture.functional_key == best]
-    return 1 + sum(seen.score > max(scores) for seen in own) if scores else None
+    best = max(theirs, key=lambda evaluation: evaluation.score).architecture.functional_key
+    scores = [evaluation.score for evaluation in own if evaluation.architecture.functional_key == best]
+    return 1 + sum(evaluation.score > max(scores) for evaluation in own) if scores else None

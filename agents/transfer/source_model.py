@@ -76,17 +76,21 @@ class SourceGroup:
     @cached_property
     def contents(self) -> tuple[object, ...]:
         """Studies, evaluations and scores: the identity of the group's data."""
-        return tuple((source.study, seen.id, seen.score) for source in self.sources for seen in source.observations)
+        return tuple(
+            (source.study, observation.id, observation.score)
+            for source in self.sources
+            for observation in source.observations
+        )
 
     def chosen(self) -> list[Observation]:
         """Return the evaluations to fit to: those of finite score; beyond `MOST`, half the best, half at random."""
-        seen = [one for source in self.sources for one in History(source.observations).usable]
-        if len(seen) <= MOST:
-            return seen
-        order = np.argsort([-self.sign * one.score for one in seen], kind="stable")
+        observations = [one for source in self.sources for one in History(source.observations).usable]
+        if len(observations) <= MOST:
+            return observations
+        order = np.argsort([-self.sign * one.score for one in observations], kind="stable")
         # A fixed seed: the same sources give the same model for every agent.
         others = np.random.default_rng(0).permutation(order[MOST // 2 :])[: MOST - MOST // 2]
-        return [seen[at] for at in sorted([*order[: MOST // 2].tolist(), *others.tolist()])]
+        return [observations[at] for at in sorted([*order[: MOST // 2].tolist(), *others.tolist()])]
 
 
 def grouped(sources: Sequence[SourceStudy]) -> list[SourceGroup]:
@@ -108,9 +112,9 @@ def learn(group: SourceGroup, space: Space, models: Sequence[MemberModel]) -> li
     if too_little(*group.sources):
         return []
     common = group.space != space.name
-    seen = group.chosen()
-    networks = [_compared(one.architecture, common) for one in seen]
-    scores = group.sign * np.array([one.score for one in seen], np.float64)
+    observations = group.chosen()
+    networks = [_compared(one.architecture, common) for one in observations]
+    scores = group.sign * np.array([one.score for one in observations], np.float64)
     listed = members_of(space) if all(one.cheap for one in models) else None
     members = None if listed is None else [each.functional for each in listed]
     if common:

@@ -31,33 +31,41 @@ def split(evaluations: Sequence[Evaluation], study: Study) -> tuple[list[Evaluat
     """
     own: list[Evaluation] = []
     others: dict[tuple[str, str, str], list[Evaluation]] = {}
-    for seen in evaluations:
-        if same_task(study, seen.task, seen.protocol, seen.architecture.space):
-            own.append(seen)
-        elif not seen.partial:
-            others.setdefault((seen.task, seen.protocol, seen.architecture.space), []).append(seen)
-    own.sort(key=lambda seen: seen.study == study.name)
+    for evaluation in evaluations:
+        if same_task(study, evaluation.task, evaluation.protocol, evaluation.architecture.space):
+            own.append(evaluation)
+        elif not evaluation.partial:
+            others.setdefault((evaluation.task, evaluation.protocol, evaluation.architecture.space), []).append(
+                evaluation
+            )
+    own.sort(key=lambda evaluation: evaluation.study == study.name)
     sources = [source for together in others.values() for source in _sources(together)]
     return without_copies(own), tuple(sorted(sources, key=lambda source: source.study))
 
 
 def without_copies(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     """Return evaluations without the copies of others among them; of several copies of one, the first is kept."""
-    seen_results = {seen.id for seen in evaluations if seen.answered_from is None}
+    seen_results = {evaluation.id for evaluation in evaluations if evaluation.answered_from is None}
     kept: list[Evaluation] = []
-    for seen in evaluations:
-        if seen.answered_from is not None:
-            if seen.answered_from in seen_results:
+    for evaluation in evaluations:
+        if evaluation.answered_from is not None:
+            if evaluation.answered_from in seen_results:
                 continue
-            seen_results.add(seen.answered_from)
-        kept.append(seen)
+            seen_results.add(evaluation.answered_from)
+        kept.append(evaluation)
     return kept
 
 
-def observation(seen: Evaluation, score: float, variance: float = 0.0) -> Observation:
+def observation(evaluation: Evaluation, score: float, variance: float = 0.0) -> Observation:
     """Return the observation that an agent receives of an evaluation."""
     return Observation(
-        seen.architecture, score, seen.id, seen.agent, seen.hyperparameters, seen.seed, variance=variance
+        evaluation.architecture,
+        score,
+        evaluation.id,
+        evaluation.agent,
+        evaluation.hyperparameters,
+        evaluation.seed,
+        variance=variance,
     )
 
 
@@ -72,19 +80,19 @@ LEAST = 5
 
 def too_little(*sources: SourceStudy) -> str | None:
     """Return why sources of one task are unusable; None where they are usable."""
-    seen = [one for source in sources for one in source.observations if is_score(one.score)]
-    different = len({one.architecture.functional_key for one in seen})
+    observations = [one for source in sources for one in source.observations if is_score(one.score)]
+    different = len({one.architecture.functional_key for one in observations})
     if different < LEAST:
         return f"only {different} different networks have a finite value, fewer than {LEAST}"
-    scores = [one.score for one in seen]
+    scores = [one.score for one in observations]
     return None if max(scores) > min(scores) else "all values are equal"
 
 
 def _sources(evaluations: Sequence[Evaluation]) -> list[SourceStudy]:
     """Return the source studies of one task, protocol and space."""
-    of_study: dict[str, list[Observation]] = {str(seen.study): [] for seen in evaluations}
-    for seen in without_copies(evaluations):
-        of_study[str(seen.study)].append(observation(seen, seen.score))
+    of_study: dict[str, list[Observation]] = {str(evaluation.study): [] for evaluation in evaluations}
+    for evaluation in without_copies(evaluations):
+        of_study[str(evaluation.study)].append(observation(evaluation, evaluation.score))
     first = evaluations[0]
     where = (first.task, first.protocol, first.architecture.space)
     return [SourceStudy(name, *where, tuple(observations)) for name, observations in of_study.items()]

@@ -104,12 +104,12 @@ class Choices(CellSpace):
         labels = _labels(architecture)
         if len(labels) != len(self.options):
             raise InvalidArchitectureError(f"the space has {len(self.options)} decisions, got {len(labels)}")
-        made = []
+        vector = []
         for name, label, known in zip(self.options, labels, self._known, strict=True):
             if label not in known:
                 raise InvalidArchitectureError(f"the decision {name!r} has no option with the label {label!r}")
-            made.append(known.index(label))
-        return tuple(made)
+            vector.append(known.index(label))
+        return tuple(vector)
 
     def named(self, architecture: Architecture) -> dict[str, str]:
         """Return the option that each decision has, by the names of both.
@@ -117,12 +117,12 @@ class Choices(CellSpace):
         Raises:
             InvalidArchitectureError: The architecture is no member.
         """
-        made = self.chosen(architecture)
-        return {name: options[at] for (name, options), at in zip(self.options.items(), made, strict=True)}
+        vector = self.chosen(architecture)
+        return {name: options[at] for (name, options), at in zip(self.options.items(), vector, strict=True)}
 
-    def built(self, made: Sequence[int]) -> Architecture:
+    def built(self, vector: Sequence[int]) -> Architecture:
         """Return the network of the position of an option for each decision."""
-        labels = [known[at] for known, at in zip(self._known, made, strict=True)]
+        labels = [known[at] for known, at in zip(self._known, vector, strict=True)]
         last = len(labels) + 1
         if self.form == CHAIN:
             edges = [(u, u + 1) for u in range(last)]
@@ -144,19 +144,19 @@ class Choices(CellSpace):
 
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
         """Take another option in one decision, both drawn uniformly."""
-        made = list(self.chosen(architecture))
-        at = int(rng.integers(len(made)))
+        vector = list(self.chosen(architecture))
+        at = int(rng.integers(len(vector)))
         count = len(self._known[at])
-        made[at] = (made[at] + 1 + int(rng.integers(count - 1))) % count
-        return Mutation(self.built(made), ("swap_label",))
+        vector[at] = (vector[at] + 1 + int(rng.integers(count - 1))) % count
+        return Mutation(self.built(vector), ("swap_label",))
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
         """Yield the members with another option in one decision."""
-        made = self.chosen(architecture)
+        vector = self.chosen(architecture)
         for at, options in enumerate(self.options.values()):
             for other in range(len(options)):
-                if other != made[at]:
-                    yield Mutation(self.built([*made[:at], other, *made[at + 1 :]]), ("swap_label",))
+                if other != vector[at]:
+                    yield Mutation(self.built([*vector[:at], other, *vector[at + 1 :]]), ("swap_label",))
 
 
 @final
@@ -173,7 +173,7 @@ class ChoiceDecisions(Decisions):
         self._choices = choices
         self.decisions = tuple(Decision(name, options) for name, options in choices.options.items())
 
-    def needed(self, made: Sequence[int]) -> bool:
+    def needed(self, prefix: Sequence[int]) -> bool:
         """Every decision exists."""
         return True
 
@@ -181,9 +181,9 @@ class ChoiceDecisions(Decisions):
         """Return the positions of the options taken."""
         return self._choices.chosen(architecture) if self.space.contains(architecture) else None
 
-    def build(self, made: Vector) -> Architecture:
+    def build(self, vector: Vector) -> Architecture:
         """See `Decisions.build`."""
-        return self._choices.built(made)
+        return self._choices.built(vector)
 
 
 def _option_labels(options: Sequence[Sequence[str]], form: str) -> tuple[tuple[str, ...], ...]:

@@ -72,25 +72,25 @@ class Decisions(ABC):
         self.space = space
 
     @abstractmethod
-    def needed(self, made: Sequence[int]) -> bool:
-        """Return whether the decision at position `len(made)` exists, given the decisions before it."""
+    def needed(self, prefix: Sequence[int]) -> bool:
+        """Return whether the decision at position `len(prefix)` exists, given the decisions before it."""
 
     @abstractmethod
     def encode(self, architecture: Architecture) -> Vector | None:
         """Return the decisions of a network of the space; None if it has none."""
 
     @abstractmethod
-    def build(self, made: Vector) -> Architecture:
+    def build(self, vector: Vector) -> Architecture:
         """Return the network that decisions describe.
 
         Raises:
             InvalidArchitectureError: They describe no network.
         """
 
-    def completed(self, made: Sequence[int], rng: np.random.Generator) -> Vector:
+    def completed(self, vector: Sequence[int], rng: np.random.Generator) -> Vector:
         """Return complete decisions: missing ones are drawn uniformly, superfluous ones are removed."""
         whole: list[int] = []
-        for decision, choice in zip(self.decisions, made, strict=True):
+        for decision, choice in zip(self.decisions, vector, strict=True):
             if not self.needed(whole):
                 whole.append(ABSENT)
             else:
@@ -103,10 +103,10 @@ class Decisions(ABC):
         narrowed.space = space
         return narrowed
 
-    def decode(self, made: Vector) -> Architecture | None:
+    def decode(self, vector: Vector) -> Architecture | None:
         """Return the member that the decisions describe; None if they describe no member."""
         try:
-            network = self.build(made)
+            network = self.build(vector)
         except InvalidArchitectureError:
             return None
         return network if self.space.contains(network) else None
@@ -132,10 +132,10 @@ class MatrixDecisions(Decisions):
             *(Decision(f"vertex {u}", self._labels) for u in range(1, vertices - 1)),
         )
 
-    def needed(self, made: Sequence[int]) -> bool:
+    def needed(self, prefix: Sequence[int]) -> bool:
         """Return whether the decision exists: a vertex on no path has no label."""
-        at = len(made) - len(self._pairs)
-        return at < 0 or at + 1 in self._used(made)
+        at = len(prefix) - len(self._pairs)
+        return at < 0 or at + 1 in self._used(prefix)
 
     def encode(self, architecture: Architecture) -> Vector | None:
         """Return the decisions of the cell in canonical order, missing vertices before the output."""
@@ -151,22 +151,22 @@ class MatrixDecisions(Decisions):
             labels[u] = self._labels.index(cell.layers[u].op)
         return (*chosen, *labels.values())
 
-    def build(self, made: Vector) -> Architecture:
+    def build(self, vector: Vector) -> Architecture:
         """Return the cell without disconnected vertices."""
-        used = self._used(made)
+        used = self._used(vector)
         if self.vertices - 1 not in used:
             raise InvalidArchitectureError("no path leads from the input to the output of the cell")
         place = {u: at for at, u in enumerate(used)}
-        inner = [Layer(self._labels[made[len(self._pairs) + u - 1]]) for u in used[1:-1]]
-        edges = [(place[u], place[v]) for u, v in self._edges(made) if u in place and v in place]
+        inner = [Layer(self._labels[vector[len(self._pairs) + u - 1]]) for u in used[1:-1]]
+        edges = [(place[u], place[v]) for u, v in self._edges(vector) if u in place and v in place]
         return Architecture(self.space.name, [Layer(INPUT), *inner, Layer(OUTPUT)], edges)
 
-    def _edges(self, made: Sequence[int]) -> list[tuple[int, int]]:
-        return [pair for pair, chosen in zip(self._pairs, made, strict=False) if chosen]
+    def _edges(self, vector: Sequence[int]) -> list[tuple[int, int]]:
+        return [pair for pair, chosen in zip(self._pairs, vector, strict=False) if chosen]
 
-    def _used(self, made: Sequence[int]) -> list[int]:
+    def _used(self, vector: Sequence[int]) -> list[int]:
         """Return the vertices on a path from input to output, ascending; input and output only if there is one."""
-        edges = self._edges(made)
+        edges = self._edges(vector)
         forward, backward = {0}, {self.vertices - 1}
         for u, v in edges:
             if u in forward:

@@ -49,15 +49,15 @@ class Chain(Decisions):
         self.most_fc = min(_MOST_FC, self.most - 1) if self.head else 0
         self.decisions = tuple(self._decisions())
 
-    def needed(self, made: Sequence[int]) -> bool:
+    def needed(self, prefix: Sequence[int]) -> bool:
         """Return whether the decision exists: not for layers beyond the depth, or units of an operation without."""
-        at = len(made)
+        at = len(prefix)
         if at < 2:
             return at == 0 or bool(self.head)
         layer, of_units = divmod(at - 2, 2)
         if layer >= self.most:
-            return of_units == 1 and layer - self.most < made[1]
-        return layer <= made[0] and (not of_units or self._has_units(made[-1]))
+            return of_units == 1 and layer - self.most < prefix[1]
+        return layer <= prefix[0] and (not of_units or self._has_units(prefix[-1]))
 
     def encode(self, architecture: Architecture) -> Vector | None:
         """Return the decisions of a chain; other units are encoded as the nearest choice."""
@@ -69,22 +69,22 @@ class Chain(Decisions):
         head = layers[len(body) :]
         if not body or any(layer.op not in self.head for layer in head) or len(head) > self.most_fc:
             return None
-        made = [len(body) - 1, len(head) if self.head else ABSENT]
+        vector = [len(body) - 1, len(head) if self.head else ABSENT]
         for layer in body:
-            made += [self.kinds.index((layer.op, layer.stride)), self._level(layer)]
-        made += [ABSENT] * (2 * (self.most - len(body)))
+            vector += [self.kinds.index((layer.op, layer.stride)), self._level(layer)]
+        vector += [ABSENT] * (2 * (self.most - len(body)))
         for layer in head:
-            made += [ABSENT, self._level(layer)]
-        return tuple(made) + (ABSENT,) * (len(self.decisions) - len(made))
+            vector += [ABSENT, self._level(layer)]
+        return tuple(vector) + (ABSENT,) * (len(self.decisions) - len(vector))
 
-    def build(self, made: Vector) -> Architecture:
+    def build(self, vector: Vector) -> Architecture:
         """See `Decisions.build`."""
         layers = []
-        for at in range(2, 4 + 2 * made[0], 2):
-            op, stride = self.kinds[made[at]]
-            layers.append(Layer(op, self._chosen_units(made[at + 1]), stride))
-        for at in range(max(made[1], 0)):
-            layers.append(Layer(self.head[0], self._chosen_units(made[3 + 2 * (self.most + at)])))
+        for at in range(2, 4 + 2 * vector[0], 2):
+            op, stride = self.kinds[vector[at]]
+            layers.append(Layer(op, self._chosen_units(vector[at + 1]), stride))
+        for at in range(max(vector[1], 0)):
+            layers.append(Layer(self.head[0], self._chosen_units(vector[3 + 2 * (self.most + at)])))
         return chain(self.space.name, [*layers, Layer(self.last)])
 
     def _decisions(self) -> Iterator[Decision]:

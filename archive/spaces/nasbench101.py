@@ -143,11 +143,11 @@ def _needed(matrix: Matrix, labels: list[str], edits: Sequence[Edit]) -> list[Ed
 
     An edit of a disconnected vertex changes nothing; of two edits that disconnect the same vertex, one suffices.
     """
-    made = _connected(*_edited(matrix, labels, edits))
+    cell = _connected(*_edited(matrix, labels, edits))
     needed = list(edits)
     for edit in edits:
         fewer = [other for other in needed if other != edit]
-        if _connected(*_edited(matrix, labels, fewer)) == made:
+        if _connected(*_edited(matrix, labels, fewer)) == cell:
             needed = fewer
     return needed
 

@@ -99,7 +99,7 @@ class EdgeDecisions(Decisions):
             narrowed._offer([choice for choice in self._choices if choice in used])
         return narrowed
 
-    def needed(self, made: Sequence[int]) -> bool:
+    def needed(self, prefix: Sequence[int]) -> bool:
         """Every edge has an operation."""
         return True
 
@@ -113,9 +113,9 @@ class EdgeDecisions(Decisions):
             operations = _operations(architecture.functional)
         return tuple(self._choices.index(operation) for operation in operations)
 
-    def build(self, made: Vector) -> Architecture:
+    def build(self, vector: Vector) -> Architecture:
         """See `Decisions.build`."""
-        return _cell([self._choices[at] for at in made])
+        return _cell([self._choices[at] for at in vector])
 
     def _offer(self, choices: Sequence[str]) -> None:
         """Set the operations to choose from."""

@@ -115,8 +115,8 @@ class FittedGP(Fitted):
         values, known = self.scale.standardise(scores), check_variances(scores, self.scale, variances)
         keys = [one.key for one in architectures]
         factors = self.scale.noise_factors(keys, scores)
-        seen = self.observations.adding(keys, values, known, factors)
-        return replace(self._extended(architectures, values, known, factors), observations=seen)
+        observations = self.observations.adding(keys, values, known, factors)
+        return replace(self._extended(architectures, values, known, factors), observations=observations)
 
     def _cross(self, architectures: Sequence[Architecture]) -> BoundCovariance:
         return self.covariance.bind(self.pairwise.distances(self.architectures, architectures).stack)

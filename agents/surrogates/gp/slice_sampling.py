@@ -75,8 +75,8 @@ class SliceSampling(Inference):
 
     def thetas(self, likelihood: Likelihood, rng: np.random.Generator) -> Array:
         """See `Inference.thetas`."""
-        seen = likelihood.sample(self.observations, rng)
-        return seen.full(slice_sample(seen.value, seen.bounds, self.schedule, rng))
+        sampled = likelihood.sample(self.observations, rng)
+        return sampled.full(slice_sample(sampled.value, sampled.bounds, self.schedule, rng))
 
 
 def slice_sample(

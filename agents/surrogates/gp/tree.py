@@ -106,7 +106,7 @@ class TreeFeatures:
         return linear
 
     def _differences(self, a: Integers, b: Integers) -> Array:
-        total, made = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)))
+        total, decided = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)))
         for d in range(self.roots, a.shape[1]):
             x, y = a[:, d, None], b[None, :, d]
             if self._ordered[d]:
@@ -114,8 +114,8 @@ class TreeFeatures:
             else:
                 apart = x != y
             total += apart
-            made += (x != ABSENT) | (y != ABSENT)
-        differences: Array = total / np.maximum(made, 1.0)
+            decided += (x != ABSENT) | (y != ABSENT)
+        differences: Array = total / np.maximum(decided, 1.0)
         return differences
 
 

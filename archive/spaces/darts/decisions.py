@@ -41,7 +41,7 @@ class GenotypeDecisions(Decisions):
         self._sources: dict[int, tuple[Pair, ...]] = {node: genotypes.rules.sources(node) for node in nodes}
         self.decisions = tuple(self._named())
 
-    def needed(self, made: Sequence[int]) -> bool:
+    def needed(self, prefix: Sequence[int]) -> bool:
         """Every decision exists."""
         return True
 
@@ -50,15 +50,15 @@ class GenotypeDecisions(Decisions):
         if not self.space.contains(architecture):
             return None
         genotype = to_genotype(architecture.canonical)
-        made: list[int] = []
+        vector: list[int] = []
         for choices in (genotype.normal, genotype.reduce):
             for at in range(0, len(choices), 2):
-                made += self._encoded(INPUTS + at // 2, choices[at : at + 2])
-        return tuple(made)
+                vector += self._encoded(INPUTS + at // 2, choices[at : at + 2])
+        return tuple(vector)
 
-    def build(self, made: Vector) -> Architecture:
+    def build(self, vector: Vector) -> Architecture:
         """See `Decisions.build`."""
-        choices = iter(made)
+        choices = iter(vector)
         normal, reduce = (tuple(self._choices(choices)) for _ in CELLS)
         return self._genotypes.built((normal, reduce))
 
@@ -75,8 +75,8 @@ class GenotypeDecisions(Decisions):
         read = [pairs.index((low, high))] if len(pairs) > 1 else []
         return [*read, self._primitives.index(first), self._primitives.index(second)]
 
-    def _choices(self, made: Iterator[int]) -> Iterator[Choice]:
+    def _choices(self, positions: Iterator[int]) -> Iterator[Choice]:
         for pairs in self._sources.values():
-            low, high = pairs[next(made)] if len(pairs) > 1 else pairs[0]
-            yield self._primitives[next(made)], low
-            yield self._primitives[next(made)], high
+            low, high = pairs[next(positions)] if len(pairs) > 1 else pairs[0]
+            yield self._primitives[next(positions)], low
+            yield self._primitives[next(positions)], high

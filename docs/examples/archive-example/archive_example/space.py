@@ -64,7 +64,7 @@ class ChainDecisions(Decisions):
 
     decisions = tuple(Decision(f"cell {at}", OPERATIONS) for at in range(LENGTH))
 
-    def needed(self, made: Sequence[int]) -> bool:
+    def needed(self, prefix: Sequence[int]) -> bool:
         """Every cell has an operation."""
         return True
 
@@ -74,9 +74,9 @@ class ChainDecisions(Decisions):
             return None
         return tuple(OPERATIONS.index(layer.op) for layer in architecture.layers[1:-1])
 
-    def build(self, made: Vector) -> Architecture:
+    def build(self, vector: Vector) -> Architecture:
         """Return the chain."""
-        return chain([OPERATIONS[at] for at in made])
+        return chain([OPERATIONS[at] for at in vector])
 
 
 def chain(operations: Sequence[str]) -> Architecture:
