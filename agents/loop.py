@@ -48,7 +48,7 @@ def run(
     pause: float = PAUSE,
     wait: Callable[[float], None] = time.sleep,
 ) -> Iterator[Snapshot]:
-    """Search until the budget of the study is spent, or the agent has no proposal while none is pending.
+    """Search until the budget of the study is spent, or until none is pending and the agent has no further proposal.
 
     Args:
         archive: The archive of the study.
@@ -71,19 +71,19 @@ def run(
     """
     agent_id = archive.proposals.register_agent(agent.kind, agent.config, version)
     distance_sync, searcher = DistanceSync(archive, agent.grams), Searcher(archive, costs)
-    read, measured = archive.studies.follow(study.name), 0
-    # Counts at which the agent last had no proposal: it may have one again after they change.
+    read, pauses = archive.studies.follow(study.name), _Pauses(pause)
+    # Number of evaluated networks whose distances are stored.
+    measured = 0
+    # Numbers of evaluated and failed proposals at which the agent last had no proposal. It may have one again after
+    # they change.
     exhausted: tuple[int, int] | None = None
-    # The previous counts, and the seconds since they changed.
-    before: Mapping[State, int] = {}
-    idle = 0.0
     limit: FailureLimit | None = None
     while True:
         snapshot = read()
         limit = limit or FailureLimit(snapshot)
         # The budget is read again: another search may have changed it.
         study, counts = snapshot.study, snapshot.counts
-        before, idle = counts, idle if counts == before else 0.0
+        pauses.observe(counts)
         evaluated = _evaluated(snapshot)
         waiting = counts[State.WAITING] + counts[State.RUNNING]
         if evaluated > measured and worth_keeping(study.space):
@@ -101,15 +101,37 @@ def run(
             proposed = searcher.propose(study, agent, agent_id, count, retrain=retrain, distance_sync=distance_sync)
             exhausted = None if proposed.made or proposed.lost else known
         if proposed is None or not proposed.made:
-            # Nothing to propose, or another loop was faster: no change is due for a moment.
-            seconds = max(pause, min(idle / IDLE_SHARE, PAUSE))
-            wait(seconds)
-            idle += seconds
+            # There is nothing to propose, or another loop was faster.
+            wait(pauses.next())
 
 
 def history_of(archive: Archive, study: Study) -> History:
     """Read an agent's history: evaluations of the study and of its sources, pending and failed proposals."""
     return provenance.history_of(archive, study)[0]
+
+
+class _Pauses:
+    """Pauses between two reads of a study. They grow while its numbers of proposals stay the same.
+
+    Args:
+        shortest: The shortest pause in seconds.
+    """
+
+    def __init__(self, shortest: float) -> None:
+        self._shortest = shortest
+        self._counts: Mapping[State, int] = {}
+        self._idle_seconds = 0.0
+
+    def observe(self, counts: Mapping[State, int]) -> None:
+        """Begin with the shortest pause again if the numbers of proposals in each state have changed."""
+        if counts != self._counts:
+            self._counts, self._idle_seconds = counts, 0.0
+
+    def next(self) -> float:
+        """Return the seconds of the next pause, which the caller waits for."""
+        seconds = max(self._shortest, min(self._idle_seconds / IDLE_SHARE, PAUSE))
+        self._idle_seconds += seconds
+        return seconds
 
 
 class FailureLimit:

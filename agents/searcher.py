@@ -113,7 +113,7 @@ class Searcher:
         suggestions = agent.propose(adapted(agent, history), count + self.spare, rng)
         seconds = time.process_time() - began
         answers = [None] * len(suggestions) if retrain else self._archive.answers.known(study, suggestions)
-        # The known result of a repeat is the one that it repeats.
+        # A repeat needs another training: the known result is the one that it repeats.
         answers = [None if one.repeat else answer for one, answer in zip(suggestions, answers, strict=True)]
         proposals = self._archive.proposals.create(
             *(study.name, agent_id, suggestions),
@@ -123,11 +123,20 @@ class Searcher:
             seconds=seconds,
             most=count,
         )
-        lost = self._notice([one for one in suggestions if not _is_known(one, history)], proposals, count)
+        lost = self._adapt_to_others([one for one in suggestions if not _is_known(one, history)], proposals, count)
         return ProposeOutcome(tuple(proposals), lost)
 
-    def _notice(self, suggestions: Sequence[Suggestion], proposals: Sequence[Proposal], count: int) -> bool:
-        """Detect another search by the suggestions that it took; return whether fewer than requested are left."""
+    def _adapt_to_others(self, suggestions: Sequence[Suggestion], proposals: Sequence[Proposal], count: int) -> bool:
+        """Adapt stream and spare suggestions to the suggestions that other searches took.
+
+        Args:
+            suggestions: Suggestions of networks that were new to the agent.
+            proposals: The proposals that were stored.
+            count: Number of proposals requested.
+
+        Returns:
+            Whether other searches took so many suggestions that fewer than requested are new.
+        """
         keys = list(dict.fromkeys(one.architecture.functional_key for one in suggestions))
         lost = len(proposals) < min(count, len(keys))
         interfered = lost or any(proposal.functional_key not in keys[:count] for proposal in proposals)

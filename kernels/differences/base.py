@@ -73,13 +73,13 @@ class Difference:
 
     def totals(self) -> list[tuple[str, Change, int, float]]:
         """Return subject, change, number of parts and cost of each kind of part, in a fixed order."""
-        found: list[tuple[str, Change, int, float]] = []
+        sums: list[tuple[str, Change, int, float]] = []
         for subject in dict.fromkeys(part.subject for part in self.parts):
             for change in CHANGES:
                 parts = [part for part in self.parts if (part.subject, part.change) == (subject, change)]
                 if parts:
-                    found.append((subject, change, len(parts), math.fsum(part.cost for part in parts)))
-        return found
+                    sums.append((subject, change, len(parts), math.fsum(part.cost for part in parts)))
+        return sums
 
 
 def words(layer: Layer) -> str:

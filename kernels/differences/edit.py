@@ -1,8 +1,8 @@
 """The script of the edit distance: the operations of least cost that turn one network into another.
 
 Notation as in `archive.kernels.distances.edit.distance`: A by eq. (6), traced back from its end, gives the layers; the
-assignment of eq. (7) gives the skips. The distance has one value, while several scripts may have it: of equal ones,
-one that exchanges the fewest layers for layers of another kind is chosen.
+assignment of eq. (7) gives the skips. Several scripts may have the least cost. The chosen one exchanges the fewest
+layers for layers of another kind.
 
 | symbol | meaning                                                    | shape             |
 |--------|------------------------------------------------------------|-------------------|
@@ -32,7 +32,7 @@ Orders = tuple[list[int], list[int]]
 
 _MATCH, _REMOVE, _INSERT = 0, 1, 2
 # Sums of the same costs in another order differ by rounding.
-_EQUAL = 1e-12
+_ROUNDING = 1e-12
 
 
 def edit_difference(first: Architecture, second: Architecture, distance: EditDistance) -> Difference:
@@ -78,19 +78,19 @@ def _aligned(costs: Floats) -> list[Pair]:
                 (above[j + 1][0] + 1.0, above[j + 1][1]),
                 (row[j][0] + 1.0, row[j][1]),
             )
-            least = min(each[0] for each in options) + _EQUAL
+            least = min(each[0] for each in options) + _ROUNDING
             steps[i + 1, j + 1] = step = min(
                 (at for at in range(3) if options[at][0] <= least), key=lambda at: options[at][1]
             )
             row.append(options[step])
         above = row
-    found: list[Pair] = []
+    aligned: list[Pair] = []
     i, j = n, m
     while i or j:
         step = int(steps[i, j])
         i, j = i - (step != _INSERT), j - (step != _REMOVE)
-        found.append((i if step != _INSERT else None, j if step != _REMOVE else None))
-    return found[::-1]
+        aligned.append((i if step != _INSERT else None, j if step != _REMOVE else None))
+    return aligned[::-1]
 
 
 def _layer_part(first: Architecture, second: Architecture, u: int | None, v: int | None, cost: float) -> DifferencePart:

@@ -6,8 +6,8 @@ from archive.architecture.diagram import beside, merged
 from archive.drawing import Diagram
 from archive.kernels.differences.base import Change, Difference
 
-# Share of a layer's mass that is too little for a partner.
-_LITTLE = 0.01
+# Share of a layer's mass below which the layer counts as having no partner.
+_LEAST_SHARE = 0.01
 
 
 def pictured(difference: Difference) -> Diagram:
@@ -16,11 +16,11 @@ def pictured(difference: Difference) -> Diagram:
     if difference.kernel == "otmann":
         most = max((part.amount for part in difference.parts), default=1.0)
         flows = [
-            (part.first[0], part.second[0], part.amount / most, _flow_words(part.amount, part.cost, part.reason))
+            (part.first[0], part.second[0], part.amount / most, _flow_note(part.amount, part.cost, part.reason))
             for part in difference.parts
             if part.first and part.second
         ]
-        return beside(first, second, (_fates(difference, 0), _fates(difference, 1)), flows, heading(difference))
+        return beside(first, second, (_changes(difference, 0), _changes(difference, 1)), flows, heading(difference))
     notes: dict[tuple[int | None, int | None], str] = {}
     for part in difference.parts:
         if part.subject == "layer" and part.first and part.second and part.cost:
@@ -28,23 +28,23 @@ def pictured(difference: Difference) -> Diagram:
     return merged(first, second, difference.layers, notes, heading(difference))
 
 
-def _fates(difference: Difference, which: int) -> list[Change]:
-    """Return what happens to the layers of a network.
+def _changes(difference: Difference, which: int) -> list[Change]:
+    """Return the change of each layer of the first (0) or second (1) network.
 
-    A layer is inserted or removed if next to nothing of its mass has a partner; otherwise most of its matched mass
-    decides. A layer without mass counts as matched.
+    A layer is inserted or removed if less than `_LEAST_SHARE` of its mass has a partner. Any other layer has the change
+    of the larger part of its mass. A layer without mass counts as matched.
     """
     network = (difference.first, difference.second)[which]
     amounts: list[dict[Change, float]] = [{"matched": 0.0} for _ in network.layers]
     for part in difference.parts:
         for u in (part.first, part.second)[which]:
             amounts[u][part.change] = amounts[u].get(part.change, 0.0) + part.amount
-    return [_fate(each) for each in amounts]
+    return [_change(each) for each in amounts]
 
 
-def _fate(amounts: dict[Change, float]) -> Change:
+def _change(amounts: dict[Change, float]) -> Change:
     matched, changed = amounts["matched"], amounts.get("changed", 0.0)
-    if matched + changed < _LITTLE * sum(amounts.values()):
+    if matched + changed < _LEAST_SHARE * sum(amounts.values()):
         return "removed" if "removed" in amounts else "inserted"
     return "matched" if matched >= changed else "changed"
 
@@ -62,5 +62,5 @@ def heading(difference: Difference) -> tuple[str, ...]:
     )
 
 
-def _flow_words(amount: float, cost: float, reason: str) -> str:
+def _flow_note(amount: float, cost: float, reason: str) -> str:
     return f"mass {amount:.6g}, costs {cost:.4g}" + (f": {reason}" if reason else "")

@@ -1,15 +1,16 @@
-"""The plan of OTMANN: which layers' computation is matched with which, and what that costs.
+"""The transport plan of OTMANN: the mass that is matched between layers of two networks, and its cost.
 
-Notation as in `archive.kernels.distances.otmann`: an optimal Z, read from the tree of the solver, splits the distance
-into <Z, M>, the label penalties, nu_str <Z, C_str>, the structural costs, and the mass that is left unmatched.
+Notation as in `archive.kernels.distances.otmann`. An optimal Z is read from the solver's spanning tree. It splits the
+distance into label penalties <Z, M>, structural costs nu_str <Z, C_str>, and the mass that is left unmatched.
 
-A pair of layers belongs together in a picture if the plan moves more mass between them than between either of them and
-any layer that is still free, largest amounts first. Equal layers without mass are paired in their order.
+A picture shows one partner for each layer. Layers are paired by descending amount of mass between them, and a layer
+that has a partner is skipped. Then equal layers without mass are paired in their order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,26 @@ from archive.kernels.distances.otmann import OTMANN, LayersWithMass, OtmannBatch
 
 Floats = NDArray[np.float64]
 
-# Mass below this share of both networks is rounding.
-_NOTHING = 1e-12
+# Mass below this share of both networks is a rounding error.
+_ROUNDING = 1e-12
+
+
+class _Flow(NamedTuple):
+    """Mass on one arc of the plan, with its cost.
+
+    Attributes:
+        row: Position among the first network's layers with mass; None for mass that stays unmatched.
+        column: Position among the second network's layers with mass; None for mass that stays unmatched.
+        mass: The mass.
+        label: Label penalty of a unit of mass; 1 where it stays unmatched.
+        structure: Structural cost of a unit of mass, C_str.
+    """
+
+    row: int | None
+    column: int | None
+    mass: float
+    label: float
+    structure: float
 
 
 def transport_difference(first: Architecture, second: Architecture, distance: OTMANN, component: str) -> Difference:
@@ -41,24 +60,19 @@ def transport_difference(first: Architecture, second: Architecture, distance: OT
     networks = (distance.prepare(first), distance.prepare(second))
     places = [distance.order(network) for network in (first, second)]
     parts = []
-    least = _NOTHING * sum(network.total for network in networks)
-    for i, j, amount, label, structure in _flows(networks, distance, nu):
-        if amount <= least:
+    least = _ROUNDING * sum(network.total for network in networks)
+    for flow in _flows(networks, distance, nu):
+        if flow.mass <= least:
             continue
-        u = None if i is None else int(places[0][i])
-        v = None if j is None else int(places[1][j])
-        parts.append(_part(first, second, u, v, amount, label, nu * structure))
+        u = None if flow.row is None else int(places[0][flow.row])
+        v = None if flow.column is None else int(places[1][flow.column])
+        parts.append(_part(first, second, u, v, flow.mass, flow.label, nu * flow.structure))
     parts.sort(key=lambda part: (part.first or (len(first.layers),), part.second))
     return Difference("otmann", component, first, second, tuple(parts), _pairs(first, second, parts))
 
 
-def _flows(
-    networks: tuple[LayersWithMass, LayersWithMass], distance: OTMANN, nu: float
-) -> Iterator[tuple[int | None, int | None, float, float, float]]:
-    """Yield the arcs of the plan: row, column, mass, label penalty and structural cost of a unit of mass.
-
-    Rows and columns are positions among the layers with mass; None for mass that is left unmatched.
-    """
+def _flows(networks: tuple[LayersWithMass, LayersWithMass], distance: OTMANN, nu: float) -> Iterator[_Flow]:
+    """Solve the transport of two networks, and yield the arcs of the plan, block by block."""
     from archive.kernels.distances import transport
     from archive.kernels.distances.transport_batch import slopes_of, workspace
 
@@ -71,21 +85,21 @@ def _flows(
         start, stop = (int(end) for end in batch.blocks[0, block : block + 2])
         begin, end = (int(end) for end in batch.blocks[1, block : block + 2])
         rows, columns = stop - start, end - begin
-        count = transport._list_arcs(
+        count = transport.list_arcs(
             start, stop, begin, end, batch.labels, batch.places, slopes, batch.penalties, nu, arcs
         )
-        transport._plant_star(batch.masses, start, stop, begin, end, tree)
-        if count and not transport._optimise(rows, columns, count, nu, arcs, tree):
+        transport.plant_star(batch.masses, start, stop, begin, end, tree)
+        if count and not transport.optimise(rows, columns, count, nu, arcs, tree):
             raise NumericalError("the transport of the two networks did not converge")
         for x in range(rows + columns):
             arc, mass = int(tree.arc[x]), float(tree.flow[x])
             if arc < 0 and x < rows:
-                yield start + x, None, mass, 1.0, 0.0
+                yield _Flow(start + x, None, mass, 1.0, 0.0)
             elif arc < 0:
-                yield None, begin + x - rows - offset, mass, 1.0, 0.0
+                yield _Flow(None, begin + x - rows - offset, mass, 1.0, 0.0)
             else:
                 row, column = start + int(arcs.tail[arc]), begin + int(arcs.head[arc]) - rows - offset
-                yield row, column, mass, float(arcs.label[arc]), float(arcs.structure[arc])
+                yield _Flow(row, column, mass, float(arcs.label[arc]), float(arcs.structure[arc]))
 
 
 def _part(
@@ -115,7 +129,7 @@ def _part(
 def _pairs(
     first: Architecture, second: Architecture, parts: list[DifferencePart]
 ) -> tuple[tuple[int | None, int | None], ...]:
-    """Return the pairs of layers, the those of the largest amounts of mass matched first."""
+    """Return the pairs of layers, and the layers without a partner: (position, None) or (None, position)."""
     partner: dict[int, int] = {0: 0, len(first.layers) - 1: len(second.layers) - 1}
     taken = set(partner.values())
     matched = [part for part in parts if part.first and part.second]
@@ -124,15 +138,15 @@ def _pairs(
         if u not in partner and v not in taken:
             partner[u] = v
             taken.add(v)
-    _pair_the_weightless(first, second, parts, partner, taken)
+    _pair_layers_without_mass(first, second, parts, partner, taken)
     pairs: list[tuple[int | None, int | None]] = [(u, partner.get(u)) for u in range(len(first.layers))]
     return (*pairs, *((None, v) for v in range(len(second.layers)) if v not in taken))
 
 
-def _pair_the_weightless(
+def _pair_layers_without_mass(
     first: Architecture, second: Architecture, parts: list[DifferencePart], partner: dict[int, int], taken: set[int]
 ) -> None:
-    """Pair layers without mass with equal ones, in their order: the plan says nothing about them."""
+    """Pair equal layers without mass, in their order: the plan does not contain them."""
     moved = {u for part in parts for u in part.first}
     waiting = [v for v in range(len(second.layers)) if v not in taken and not any(v in part.second for part in parts)]
     for u, layer in enumerate(first.layers):

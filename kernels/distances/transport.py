@@ -96,10 +96,10 @@ def solve_pairs(
         for block in range(blocks.shape[1] - 1):
             start, stop = blocks[first, block], blocks[first, block + 1]
             begin, end = blocks[second, block], blocks[second, block + 1]
-            count = _list_arcs(start, stop, begin, end, labels, places, slopes, penalties, nu_str[0], arcs)
-            _plant_star(masses, start, stop, begin, end, tree)
+            count = list_arcs(start, stop, begin, end, labels, places, slopes, penalties, nu_str[0], arcs)
+            plant_star(masses, start, stop, begin, end, tree)
             for k in range(nu_str.shape[0] - 1, -1, -1):
-                if count and not _optimise(stop - start, end - begin, count, nu_str[k], arcs, tree):
+                if count and not optimise(stop - start, end - begin, count, nu_str[k], arcs, tree):
                     return q
                 out[k, q] += _cost(stop - start + end - begin, nu_str[k], arcs, tree)
         total = 0.0
@@ -113,7 +113,7 @@ def solve_pairs(
 
 
 @compiled
-def _list_arcs(
+def list_arcs(
     start: int, stop: int, begin: int, end: int,
     labels: Integers, places: Floats, slopes: Floats, costs: Floats, nu: float, arcs: Arcs,
 ) -> int:  # fmt: skip
@@ -142,7 +142,7 @@ def _list_arcs(
 
 
 @compiled
-def _plant_star(masses: Floats, start: int, stop: int, begin: int, end: int, tree: SpanningTree) -> None:
+def plant_star(masses: Floats, start: int, stop: int, begin: int, end: int, tree: SpanningTree) -> None:
     """Set the first basis, in which all mass is unmatched: every node is a child of the root."""
     rows, nodes = stop - start, stop - start + end - begin
     tree.parent[nodes] = tree.child[nodes] = -1
@@ -155,7 +155,7 @@ def _plant_star(masses: Floats, start: int, stop: int, begin: int, end: int, tre
 
 
 @compiled
-def _optimise(rows: int, columns: int, count: int, nu: float, arcs: Arcs, tree: SpanningTree) -> bool:
+def optimise(rows: int, columns: int, count: int, nu: float, arcs: Arcs, tree: SpanningTree) -> bool:
     """Pivot until no arc has a gain; return False when the number of pivots exceeds its limit."""
     root = rows + columns
     for e in range(count):

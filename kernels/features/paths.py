@@ -120,35 +120,75 @@ def path_counts(architecture: Architecture, length: int | None = None, attribute
     """
     last = len(architecture.layers) - 1
     labels = [label(layer, attributes) for layer in architecture.layers]
-    counts, left = operations_counted(architecture), operations_to_output(architecture)
+    is_operation, remaining = operations_counted(architecture), operations_to_output(architecture)
     most = last if length is None else length
-    counted: dict[str, int] = {}
+    counts: dict[str, int] = {}
     path: list[str] = []
-    # Prefixes of equal labels are extended together: each entry is one prefix, with its operations, the layers that it
-    # can end in and the number of paths to each.
-    stack: list[tuple[int, int, str, dict[int, int]]] = [(0, 0, labels[0], {0: 1})]
+    stack = [_Prefix(0, 0, labels[0], {0: 1})]
     hops = 0
     while stack:
-        depth, passed, step, ends = stack.pop()
-        path[depth:] = [step]
-        ahead: dict[str, dict[int, int]] = {}
-        complete = 0
-        for u, ways in ends.items():
-            for v in architecture.children[u]:
-                remaining = left[v]
-                if v == last:
-                    complete += ways
-                elif remaining is not None and passed + remaining <= most:
-                    near = ahead.setdefault(labels[v], {})
-                    near[v] = near.get(v, 0) + ways
-            hops += len(architecture.children[u])
+        prefix = stack.pop()
+        path[prefix.depth :] = [prefix.label]
+        hops += sum(len(architecture.children[u]) for u in prefix.ends)
+        complete, longer = _extended(architecture, prefix.ends, labels, remaining, most - prefix.operations)
         if complete:
-            counted[ARROW.join([*path, labels[last]])] = complete
-        if hops > MOST_HOPS or len(counted) > MOST_SEQUENCES:
+            counts[ARROW.join([*path, labels[last]])] = complete
+        if hops > MOST_HOPS or len(counts) > MOST_SEQUENCES:
             raise InvalidArchitectureError(_too_many(hops, length))
-        # Layers of one label are all operations, or none is.
-        stack.extend((depth + 1, passed + counts[min(near)], text, near) for text, near in ahead.items())
-    return counted
+        for text, ends in longer.items():
+            # Either all layers of a label are operations, or none is.
+            operations = prefix.operations + is_operation[min(ends)]
+            stack.append(_Prefix(prefix.depth + 1, operations, text, ends))
+    return counts
+
+
+class _Prefix(NamedTuple):
+    """The paths from the input that begin with the same sequence of labels; they are extended together.
+
+    Attributes:
+        depth: Number of labels before the last one.
+        operations: Number of operations on the paths so far.
+        label: The last label.
+        ends: Number of paths to each layer in which they end.
+    """
+
+    depth: int
+    operations: int
+    label: str
+    ends: Mapping[int, int]
+
+
+def _extended(
+    architecture: Architecture,
+    ends: Mapping[int, int],
+    labels: Sequence[str],
+    remaining: Sequence[int | None],
+    most: int,
+) -> tuple[int, dict[str, dict[int, int]]]:
+    """Extend paths by one hop.
+
+    Args:
+        architecture: The network.
+        ends: Number of paths to each layer in which they end.
+        labels: Label of each layer.
+        remaining: Fewest operations from each layer to the output; None without a path to it.
+        most: Operations that the paths may still contain.
+
+    Returns:
+        The number of extended paths that reach the output. For each label of a next layer, the number of the other
+        paths to each layer of that label.
+    """
+    last = len(architecture.layers) - 1
+    complete, longer = 0, dict[str, dict[int, int]]()
+    for u, count in ends.items():
+        for v in architecture.children[u]:
+            needed = remaining[v]
+            if v == last:
+                complete += count
+            elif needed is not None and needed <= most:
+                of_label = longer.setdefault(labels[v], {})
+                of_label[v] = of_label.get(v, 0) + count
+    return complete, longer
 
 
 def number_of_paths(operations: int, length: int, ends: int = 1) -> int:
