@@ -51,7 +51,7 @@ class Components:
     def stack(self) -> Floats:
         """All components as (k + k', m, n), unnormalised first: the input of a covariance. Read-only."""
         if not len(self.normalised):
-            # The matrix of a whole table takes gigabytes: without a second part, no copy is made.
+            # The matrix of a whole table takes gigabytes, hence no copy if all components are unnormalised.
             return self.unnormalised
         return np.concatenate([self.unnormalised, self.normalised])
 

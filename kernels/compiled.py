@@ -1,8 +1,8 @@
 """Compilation of functions by numba, with a cache on disk where a folder is writable.
 
-numba decides from a function's own file whether its cached machine code is out of date. Everything that the machine
-code depends on must therefore be in that file: other compiled functions, constants, and the classes of named tuples,
-whose fields are compiled as positions. A test checks this.
+numba compares the time of a function's own file to decide whether its cached machine code is out of date. Everything
+that the machine code depends on must therefore be in that file: other compiled functions, constants, and the classes of
+named tuples, whose fields are compiled to positions. A test checks this.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class Gram(Generic[P]):
         i = np.array([number for number, _ in rows], np.int64)
         j = np.array([number for number, _ in columns], np.int64)
         stack = np.empty((len(self.distance.components), len(i), len(j)))
-        # Listing the pairs of a block takes about a hundred bytes a pair: 5,000 networks at once would take gigabytes.
+        # Listing the pairs of a block takes about a hundred bytes a pair: for 5,000 networks at once, gigabytes.
         height = max(BLOCK // max(len(j), 1), 1)
         for top in range(0, len(i), height):
             band = slice(top, top + height)

@@ -23,7 +23,7 @@ from typing import Any
 from archive.architecture.operations import vocabulary
 from archive.kernels.base import Distance, PairDistance
 
-# Settings that change no distance, only how it is computed.
+# Settings that change the computation of a distance, but not its value.
 _MANNER = ("threads", "solver")
 
 

@@ -134,7 +134,7 @@ class KrigingBeliever(BatchSelection):
 
 @final
 class GpBucb(BatchSelection):
-    """The kriging believer with UCB: a fantasy leaves the mean unchanged and only shrinks the deviations.
+    """The kriging believer with UCB: fantasies leave the mean unchanged and reduce the standard deviations.
 
     Args:
         kappa: Weight of the uncertainty, at least 0.
@@ -186,8 +186,8 @@ class QualityKDpp(BatchSelection):
     """Diverse, uncertain and good candidates; O(m^3).
 
     Args:
-        quality: log q: `mean` for eq. (12), or an acquisition or its name. The mean, and ranks that are not logarithms,
-            are divided by their standard deviation over the candidates.
+        quality: log q: `mean` for eq. (12), an acquisition, or the name of one. The mean, and an acquisition whose
+            ranks are not logarithms, are divided by their standard deviation over the candidates.
         weight: Factor of log q, at least 0: with 0 this is `KDpp`.
     """
 

@@ -11,7 +11,7 @@ Notation (Kulesza & Taskar, 2011 and 2012; tree-Wasserstein, section 3.2):
 
     P(A) = det(K_A) / e_k(lam),  |A| = k                                      eq. (10) of tree-Wasserstein
     phase 1    take eigenvector m = r .. 1 with probability lam_m E_(l-1)(m-1) / E_lm, l still to be taken
-    phase 2    take item i with probability |V_i|^2 / l, then leave its direction out of V
+    phase 2    take item i with probability |V_i|^2 / l, then project V onto the complement of its direction
 
 E_lm = E_l(m-1) + lam_m E_(l-1)(m-1) overflows or underflows at some hundred items, so that its logarithm is stored.
 Phase 2 updates the squared lengths of V's rows by Gram-Schmidt instead of building a new basis after each item: O(n

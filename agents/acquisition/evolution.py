@@ -26,7 +26,7 @@ from archive.architecture.graph import Architecture
 from archive.spaces.base import Mutation, Space
 
 MOST_PARENTS = 1000
-"""Networks of a history that an evolution begins at; each is checked and ranked for every proposal."""
+"""Most networks of a history in the initial population: each is checked and ranked for every proposal."""
 
 Rank = Callable[[Sequence[Architecture]], Array]
 
@@ -37,7 +37,7 @@ class Candidate:
 
     Attributes:
         architecture: The network.
-        parent: The network of the start that its line of mutations begins at; None for a network of the start.
+        parent: Network of the initial population from which it descends; None for a member of that population.
         operations: The operations applied to the parent, in order.
     """
 
@@ -155,7 +155,7 @@ def _weights(ranks: Array, logarithmic: bool) -> Array:
 
 
 def starts(history: History) -> Sequence[Architecture]:
-    """Return the networks of a history that an evolution begins at: all, or the `MOST_PARENTS` of greatest scores."""
+    """Return the evaluated networks of the initial population: all, or the `MOST_PARENTS` of greatest scores."""
     if len(history.known) <= MOST_PARENTS:
         return list(history.known.values())
     best = np.argsort(-history.scores, kind="stable")[:MOST_PARENTS].tolist()

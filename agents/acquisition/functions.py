@@ -49,8 +49,8 @@ class Acquisition(ABC):
 
     Attributes:
         name: Name in configurations.
-        logarithmic: Whether `rank` returns logarithms. Then `value = exp(rank)`; the logarithm still distinguishes
-            candidates for which the value underflows.
+        logarithmic: Whether `rank` returns logarithms, so that `value = exp(rank)`. Logarithms distinguish candidates
+            whose values underflow.
     """
 
     name: ClassVar[str]

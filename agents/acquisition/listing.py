@@ -218,10 +218,10 @@ def _prepared(kind: FeatureDistance, members: Sequence[Architecture]) -> Arrays:
 
 
 def _identity(kind: FeatureDistance) -> str | None:
-    """Return a text that is equal for two distances exactly when their features are; None where there is none.
+    """Return the class and the settings of a distance as text; distances of equal text have equal features.
 
-    It consists of class and settings, and only classes of this package have one: the cache depends on the code of this
-    package alone. Attributes with a leading underscore are memories, not settings.
+    None for a class of another package: the cache is renewed when the code of this package changes, and with no other.
+    None also for settings that have no such text. Attributes with a leading underscore are caches, not settings.
     """
     class_ = type(kind)
     settings = {name: value for name, value in sorted(vars(kind).items()) if not name.startswith("_")}

@@ -7,8 +7,8 @@
 | y      | the members' vectors of a component, whichever is smaller: transposed and    |                     |
 |        | dense, or their entries (`archive.kernels.features.l1.parts.Entries`)        | (p, M) or (entries) |
 
-Terms of a distance are added in the order of the names. A feature that no member has takes its place among them, so
-that a row is the one that the distance itself computes, to the last bit.
+Terms of a distance are added in the order of the features' names. A feature that no member has is added at its place in
+that order, so that a row equals the one that the distance itself computes, to the last bit.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Vectors:
             features: This component of the networks' features.
 
         Returns:
-            None for a measure on a line with a place that no member has: the intervals do not end there.
+            None for a measure on a line with a place that no member has, because no interval ends at that place.
         """
         if self.names is None:
             return self._rows_on_line(features)

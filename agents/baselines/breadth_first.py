@@ -19,7 +19,7 @@ from archive.spaces.base import Space
 
 @final
 class BreadthFirst(Agent):
-    """Expansion of networks in the order of their records, independent of scores.
+    """Expansion of networks in the order of the history, independent of scores.
 
     The queue is the history: finished evaluations, then pending proposals. The first network with an unknown neighbour
     is expanded, its neighbours in random order. Where all neighbours are known, random networks follow.

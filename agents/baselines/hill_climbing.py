@@ -63,7 +63,7 @@ class HillClimbing(Agent):
             parent = self._parent(history, self.n_initial + generation * self.children)
             children = [] if parent is None else self._offspring(parent, count, taken, rng)
             if len(children) < count:
-                # No evaluation is finished, or all neighbours of the parent are known: SEAS would end.
+                # No evaluation is finished, or all neighbours of the parent are known, where SEAS would end.
                 rest = {*taken, *(child.architecture.functional_key for child in children)}
                 children += samples(self.space, count - len(children), rest, rng)
             suggestions += children

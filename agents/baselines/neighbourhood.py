@@ -70,6 +70,6 @@ class Neighbourhood:
 
 def _add(suggestions: dict[str, Suggestion], mutation: Mutation, parent: Architecture, taken: Collection[str]) -> None:
     key = mutation.child.functional_key
-    # A table without a neighbour draws another network, which is none.
+    # In a tabular space, a network without neighbours mutates to a random network ("draw"), which is no neighbour.
     if len(mutation.operations) == 1 and mutation.operations != ("draw",) and key not in taken:
         suggestions.setdefault(key, Suggestion(mutation.child, parent=parent, operations=mutation.operations))

@@ -30,16 +30,17 @@ Violations = Callable[["optuna.trial.FrozenTrial"], Sequence[float]]
 
 # Attribute of a trial in which Optuna's samplers record the values of its constraints: at most 0 where they are met.
 _CONSTRAINTS = "constraints"
-# Rejected draws (known, or no member) after which the rest of a batch is random. A draw takes milliseconds.
+# Rejected draws, known networks or no members of the space, after which the rest of a batch is drawn at random. A draw
+# takes milliseconds.
 _MISSES = 30
 
 
 class OptunaAgent(Agent):
     """An Optuna study in memory, filled with the whole history at every call, and asked for new trials.
 
-    Every decision is a categorical parameter, pending proposals are running trials. A draw that is no member, or is
-    known, is rejected and repeated. Networks without decisions, the branched ones of `cnn` and `mlp`, are left out. Of
-    several objectives, Optuna's sampler gets all, and so it does of constraints, those on known quantities included.
+    Every decision is a categorical parameter, and pending proposals are running trials. A draw that is not a member of
+    the space, or is known, is rejected and repeated. Networks without decisions (branched ones of `cnn` and `mlp`) are
+    left out. The sampler gets all objectives and all constraints, those on known quantities included.
 
     Args:
         space: The search space: cells, or `mlp` and `cnn`, of which it finds chains only.
@@ -219,7 +220,7 @@ class GpOptuna(OptunaAgent):
 
 
 def _recorded(trial: optuna.trial.FrozenTrial) -> Sequence[float]:
-    """Return the violations that a trial has on record; Optuna calls it for trials of its own only."""
+    """Return the recorded violations of a trial; Optuna calls this function for the trials that its samplers add."""
     violations: Sequence[float] = trial.system_attrs[_CONSTRAINTS]
     return violations
 
@@ -229,7 +230,7 @@ def _attributes(history: History, observations: Sequence[Observation]) -> list[d
     constraints = history.constraints
     if constraints is None:
         return [{} for _ in observations]
-    # In units of the bounds: TPE adds the violations of different constraints up.
+    # In units of the bounds, because TPE sums the violations of different constraints.
     units = [abs(each.bound) or 1.0 for each in constraints.constraints]
     rows = -constraints.slacks(observations) / np.array(units)
     return [{_CONSTRAINTS: row} if np.isfinite(row).all() else None for row in rows.tolist()]

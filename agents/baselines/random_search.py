@@ -60,7 +60,7 @@ class Rand(Pooled):
         while len(suggestions) < n:
             best = best_new(wander(self.space, list(known.values()), rng), known)
             if best is None:
-                # All chains of mutations end in known networks; those that remain, if any, are farther away.
+                # Mutations may reach a part of the space only: the remaining networks are drawn at random.
                 return [*suggestions, *samples(self.space, n - len(suggestions), known, rng)]
             child = best.candidate
             suggestions.append(Suggestion(child.architecture, parent=child.parent, operations=child.operations))
@@ -74,7 +74,7 @@ def samples(space: Space, n: int, taken: Collection[str], rng: np.random.Generat
     members = space.members() if len(drawn) < n else None
     if members is None:
         return drawn
-    # Draws hardly ever find the last networks of a space; a list does.
+    # Random draws hardly ever find the last networks of a space, hence they are listed.
     known = {*taken, *(one.architecture.functional_key for one in drawn)}
     left = [one for one in members if one.functional_key not in known]
     chosen = rng.permutation(len(left))[: n - len(drawn)].tolist()

@@ -33,9 +33,10 @@ from archive.spaces.base import Space
 class Reinforce(Agent):
     """Draws from a policy that is trained on the finished evaluations.
 
-    The policy is recomputed from the history, one update for each evaluation, in order. The archive stores networks,
-    not draws: where several lists of decisions define one network, that of the encoding is rewarded. Evaluations of
-    other agents count as draws from the policy. A draw that is no member, or is known, is repeated.
+    The policy is recomputed from the history, one update for each evaluation, in order. The archive stores networks and
+    no draws: if several vectors of decisions define one network, the one that `Decisions.encode` returns is rewarded.
+    Evaluations of other agents count as draws from the policy. A draw that is not a member of the space, or is known,
+    is repeated.
 
     Args:
         space: The search space: cells, or `mlp` and `cnn`, of which it finds chains only.

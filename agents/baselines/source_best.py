@@ -1,6 +1,6 @@
-"""The best of the sources first, then another agent: the baseline of every warm start.
+"""The best networks of the sources first, then another agent: the baseline of every warm start.
 
-A transfer that is not ahead of it has learnt a list of good networks only.
+An agent with transfer must find better networks sooner than this agent to show that it has learnt more than a list.
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ class Arc(Agent):
     (`archive.trainer.fit.hyperparameters`). The first suggestions are random. Chains of other agents count as trained
     by the protocol. Other networks, and evaluations with hyperparameters outside the domain, are ignored.
 
-    As with every agent a network is proposed once, whatever its hyperparameters: where the best configuration is of a
-    known network, one layer gets a few more or fewer units.
+    A network is proposed once, whatever its hyperparameters, as by every agent. If the network of the best
+    configuration is known, one layer gets a few more or fewer units.
 
     Args:
         space: `mlp`; depth 0 is left out where the space requires a hidden layer.
@@ -227,9 +227,10 @@ class Arc(Agent):
         return replace(made, acquisition=self._acquisition.value(rank), mean=mean, std=std)
 
     def _new(self, codes: Array, taken: Collection[str]) -> Suggestion | None:
-        """Return the configuration as a suggestion, with other units where its network is known.
+        """Return a configuration as a suggestion, with other units if its network is known.
 
-        None where it exceeds the limits of the space, or all its neighbours are known.
+        Returns:
+            None for a configuration beyond the limits of the space, or without an unknown neighbour.
         """
         for other in self._domain.renewed(codes):
             architecture, hyperparameters = self._domain.decode(other)

@@ -43,7 +43,7 @@ def alc_design(
         known: Networks that are evaluated or pending.
         count: Number of networks to return.
         pairwise: Computes the distances.
-        covariance: Covariance of the distances; its parameters are at the centre of their bounds.
+        covariance: Covariance as a function of the distances, evaluated at the centre of its parameters' bounds.
 
     Returns:
         At most `count` positions in R, by descending reduction of variance; fewer where R has no more.

@@ -61,10 +61,10 @@ class Method:
         rule: Selection of the batch from the short list.
         shortlist: L, at least 1.
         transfer: Use of source studies of other tasks; None ignores them.
-        repeats: Where evaluations have noise (`archive.agents.noise`): whether the incumbent is the one of
-            `NoisyIncumbent`, and networks may be evaluated again; not with constraints on measured quantities.
+        repeats: Whether, in a history with noise (`archive.agents.noise`), the incumbent is that of `NoisyIncumbent`
+            and networks may be evaluated again. No effect with constraints on measured quantities.
         slacks: Model of the measured quantities of constraints; None for that of `default_slacks`.
-        many: Surrogate where more than `many.first` networks are evaluated, without sources; None for `surrogate`.
+        many: Surrogate for more than `many.first` evaluated networks; it uses no sources. None keeps `surrogate`.
     """
 
     surrogate: Surrogate
@@ -88,7 +88,7 @@ class Method:
 
         Args:
             history: The history.
-            transfers: Whether sources inform the quantity that it is fitted to.
+            transfers: Whether the modelled quantity is informed by sources.
         """
         if self.many is not None and self.has_many(history):
             combined = history.goals is not None or (history.constraints is not None and history.constraints.measured)
@@ -97,7 +97,7 @@ class Method:
 
 
 CHOICE = 3
-"""Candidates on the short list for each place of a batch: of just n, a batch rule would have nothing to choose."""
+"""Length of the short list in relation to the batch: a batch rule needs more candidates than it selects."""
 
 
 class ModelBased(Agent):
@@ -159,7 +159,7 @@ class ModelBased(Agent):
             choose = self._choose if history.goals is None else self._choose_for_goals
             chosen = choose(history, n - len(suggestions), rng)
             suggestions, history = [*suggestions, *chosen], history.with_pending(chosen)
-        # Candidates may be exhausted before the space is: the networks that remain are not reached by their generator.
+        # The candidate generator may reach a part of the space only: the remaining networks are drawn at random.
         drawn = samples(self.space, n - len(suggestions), history.known, rng) if len(suggestions) < n else []
         suggestions, history = [*suggestions, *drawn], history.with_pending(drawn)
         return [*suggestions, *self._repeats(history, n - len(suggestions), rng)]
@@ -193,7 +193,10 @@ class ModelBased(Agent):
         return [*repeated, *self._suggest(chosen, model)]
 
     def _repeats(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
-        """Return repeats for places that no new network is left for; none without noise, or for several objectives."""
+        """Return repeats in place of new networks that the space no longer has.
+
+        The list is empty for a history without noise and for several objectives.
+        """
         if n == 0 or not self.method.repeats or not history.usable or history.goals is not None:
             return []
         model = self._learn(history, rng)

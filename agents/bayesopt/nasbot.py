@@ -99,7 +99,7 @@ class Nasbot(Agent):
         while len(suggestions) < n:
             chosen = self._choose(history, model, rng)
             if chosen is None:
-                # Evolution finds no new network: those that remain, if any, are not reached by its steps.
+                # Evolution may reach a part of the space only: the remaining networks are drawn at random.
                 return [*suggestions, *samples(self.space, n - len(suggestions), history.known, rng)]
             suggestions.append(chosen)
             history = history.with_pending([chosen])

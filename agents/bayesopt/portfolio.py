@@ -151,7 +151,7 @@ class Portfolio(Agent):
         source = candidate_generators.get(candidates, space, cheap=all(is_cheap(name, space) for name in names))
         listing = candidate_generators.listing_of(source)
         self._models = [member_model(name, space, listing) for name in names]
-        # A design needs distances of hundreds of networks that are never evaluated: those of `structure` are cheap.
+        # A design needs distances of hundreds of networks that are never evaluated. Those of `structure` are cheap.
         self._design_model = member_model("structure", space, listing)
         self._ranking = ranking(acquisition, kappa, batch_rule)
         self._transfer = Transfer(space, dict(zip(names, self._models, strict=True)), listing, rule(sources))
@@ -171,7 +171,7 @@ class Portfolio(Agent):
         suggestions, initial = self._transfer.first(history, self._source, n, rng)
         n_design = self._n_design(history) if initial is None else min(self.n_design, initial)
         pending = history.with_pending(suggestions)
-        # While nothing is finished, no surrogate can be fitted, however many evaluations are pending.
+        # Without a finished evaluation, no surrogate can be fitted, however many are pending.
         missing = n_design - len(pending.usable) - len(pending.pending) if pending.usable else n
         suggestions = [*suggestions, *self._design(pending, min(max(missing, 0), n - len(suggestions)), rng)]
         for policy in (self._exploit, self._explore):
@@ -182,7 +182,7 @@ class Portfolio(Agent):
     def _exploit(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """Return the suggestions among the next `n` that maximise the posterior mean; see `patience`."""
         due = self._due(history, n)
-        # The recorded acquisition is None: its function did not select these.
+        # The recorded acquisition is None, because the acquisition function did not select these networks.
         greedy = self._policies(history)[1]
         return [replace(one, acquisition=None) for one in greedy.propose(history, due, rng)] if due else []
 
@@ -195,12 +195,12 @@ class Portfolio(Agent):
         if history.noisy:
             return self._noisy
         if history.goals is not None:
-            # The transform serves every learnt objective, and the incumbent has its score in the first one's unit.
+            # All learnt objectives share the transform, and the incumbent's score has the unit of the first one.
             return self._exact
         met = self._met(history)
         if not met.any() or (best := history.scores[met].max()) == history.scores.max():
             return self._exact
-        # Resolution must be highest near the best score that meets the constraints, not near a better one.
+        # Resolution must be highest near the best score that meets the constraints. Infeasible scores may be better.
         return self._made([LogRegret(float(best))])
 
     def _made(self, default: Sequence[str | OutcomeTransform]) -> Policies:

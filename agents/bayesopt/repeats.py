@@ -29,7 +29,7 @@ def repeats(
     Args:
         history: The history.
         model: The fitted surrogate, conditioned on fantasies of pending proposals.
-        best_new: The new network of the greatest acquisition; None where there is none, and every gain is a reason.
+        best_new: The new network of the greatest acquisition; None if there is none: any gain then justifies a repeat.
         n: Number of suggestions, at least 1.
         space: The search space.
     """
@@ -67,12 +67,16 @@ def _new_gain(model: NoisyIncumbent, network: Architecture | None) -> float:
 
 
 def _repeatable(history: History, keys: Set[str], space: Space) -> dict[str, Architecture]:
-    """Return the latest evaluated network of the space of each functional key that is not pending and has not failed.
+    """Return the networks that may be evaluated again, by functional key: neither pending nor failed.
 
     Args:
         history: The history.
-        keys: The functional keys; a check of the space is too slow for a hundred thousand results.
+        keys: Functional keys to look for. Checking that networks belong to the space takes too long for all results of
+            a long history.
         space: The search space.
+
+    Returns:
+        For each key, the network of its latest evaluation.
     """
     missing = set(keys) - {one.architecture.functional_key for one in history.pending}
     missing -= {one.functional_key for one in history.failed}
@@ -81,7 +85,7 @@ def _repeatable(history: History, keys: Set[str], space: Space) -> dict[str, Arc
         if not missing:
             break
         network = observation.architecture
-        # Other hyperparameters are another configuration, of which the surrogate knows nothing.
+        # An evaluation with hyperparameters is of another configuration, which the surrogate does not model.
         if network.functional_key in missing and not observation.hyperparameters and space.contains(network):
             repeatable[network.functional_key] = network
             missing.remove(network.functional_key)

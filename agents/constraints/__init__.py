@@ -1,1 +1,1 @@
-"""Constraints of studies for agents: which results meet them, and how probable it is that a network does."""
+"""Constraints of studies for agents: the slacks of results, and the probability of feasibility of networks."""

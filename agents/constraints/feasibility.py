@@ -31,7 +31,7 @@ from archive.agents.surrogates.base import Array, Feasibility, Fitted, Posterior
 from archive.architecture.graph import Architecture
 
 LEAST_STD = 1e-150
-"""Of a network without uncertainty; its PoF is 0 or 1, never 0/0."""
+"""Standard deviation of a network without uncertainty: its PoF is then 0 or 1, never 0/0."""
 
 
 @final
@@ -40,7 +40,7 @@ class SlackModels:
     """Fitted surrogates of the slacks of the measured quantities.
 
     Attributes:
-        fitted: One for each quantity of which a result is known; the others have no model, and PoF 1.
+        fitted: One surrogate for each measured quantity with a known value. A quantity without one has PoF 1.
     """
 
     fitted: tuple[Fitted, ...]
@@ -117,7 +117,7 @@ class ConstrainedPosterior(Fitted):
             return self
         probable = self.slacks.log_probability(architectures) >= np.log(0.5)
         known = {one.key for one in self.incumbents}
-        # Without a result that meets the constraints, the search is for one: a fantasy is none.
+        # Before one result meets the constraints, the search is for the first one, which a fantasy cannot be.
         added = [one for one, p in zip(architectures, probable, strict=True) if p and one.key not in known]
         return ConstrainedPosterior(
             self.fitted.hallucinate(architectures),
@@ -138,9 +138,10 @@ class ConstrainedPosterior(Fitted):
 def weighted(
     fitted: Fitted, history: History, networks: Sequence[Architecture], surrogate: Surrogate, rng: np.random.Generator
 ) -> Fitted:
-    """Return a fitted surrogate with the constraints of a history.
+    """Return a fitted surrogate with the probability of feasibility under the constraints of a history.
 
-    It is unchanged where all results meet known constraints, or no result tells a measured quantity.
+    The surrogate is returned unchanged if all constraints are on known quantities and all results meet them, or if no
+    result has a measured quantity.
 
     Args:
         fitted: The surrogate of the scores, before any fantasy.
@@ -158,10 +159,10 @@ def weighted(
     distinct = tuple({one.key: one for one in networks}.values())
     incumbents = tuple({one.key: one for one, each in zip(networks, met, strict=True) if each}.values())
     if not incumbents and not constraints.measured:
-        # All candidates meet the constraints, and no result does: an improvement is one over the worst result.
+        # All candidates meet the constraints and no result does: improvement is measured from the worst result.
         incumbents = (min(zip(networks, history.usable, strict=True), key=lambda pair: pair[1].score)[0],)
     slacks = SlackModels.fit(surrogate, history, rng)
     if constraints.measured and not slacks.fitted:
-        # No result tells a measured quantity, and every network is as probable to be feasible as any other.
+        # No result has a measured quantity, so all networks are equally likely to be feasible.
         return fitted
     return ConstrainedPosterior(fitted, incumbents, distinct, slacks)

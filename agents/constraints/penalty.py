@@ -1,4 +1,4 @@
-"""Penalised scores, for agents that know no constraints.
+"""Penalised scores, for agents that do not use constraints.
 
 | symbol | meaning                                                                                        | shape  |
 |--------|------------------------------------------------------------------------------------------------|--------|

@@ -6,9 +6,9 @@
 | G      | slacks (`archive.constraints`), NaN where the quantity of a result is unknown | (n, K) |
 | d      | violations: 0 exactly where all constraints are met, infinite where unknown | (n,)   |
 
-A quantity is known if it is a function of the network that needs no training. The space of the agents then has no
-network that does not meet the constraint (`archive.spaces.constrained`), but a history may: results that were told, or
-those of the studies that it started warm from. The other quantities are measured: only results tell them.
+A quantity is known if it is a function of the network that needs no training. All networks of the agents' space meet
+the constraints on known quantities (`archive.spaces.constrained`). Networks of a history may violate them: those that a
+user has told, or those of warm-start sources. All other quantities are measured: their values come with results.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class StudyConstraints:
         """Return the measured quantities of an evaluation, NaN where it has no such metric.
 
         Args:
-            evaluation: The evaluation. Of a training that paused at a rung, the quantities are those at the rung, but
-                that of the objective, which is projected (`archive.agents.rungs.scores`): an accuracy that is too low
-                after two epochs may meet its bound after the whole training.
+            evaluation: The evaluation. A training that paused at a rung has the quantities at the rung, except for the
+                objective, whose value is projected (`archive.agents.rungs.scores`): an accuracy that is too low after
+                two epochs may meet its bound after the whole training.
             objective: Name of the metric that is its value.
             score: Its score on the scale of whole trainings.
         """

@@ -1,4 +1,4 @@
-"""Front of a history with several objectives: of estimated scores, so that luck does not make a point of it.
+"""Front of a history with several objectives, made of estimated scores, so that no point is the result of luck.
 
 | symbol | meaning                                                                                     | shape  |
 |--------|---------------------------------------------------------------------------------------------|--------|
@@ -14,14 +14,14 @@
 | has noise, and the agent's incumbent is a posterior mean | sum_s w_s mu_sj(n), in score units             |
 | all others                                               | mean of y_ij over E_n: y_ij without replicates |
 
-An objective has noise by the rule of `archive.agents.noise` on its own scores. Its posterior is that of the surrogate
-which EHVI ranks candidates by, if that one estimates noise (`Fitted.noises`) and the agent is one that takes the
-greatest posterior mean for its incumbent with one objective (`Method.repeats`). mu_sj and w_s are the means and weights
-of its members.
+Whether an objective has noise follows from its own scores, by the rule of `archive.agents.noise`. The posterior is that
+of the surrogate by which EHVI ranks candidates, with means mu_sj and weights w_s of its members. It is used if the
+surrogate estimates noise (`Fitted.noises`) and if the agent, with one objective, takes the greatest posterior mean for
+its incumbent (`Method.repeats`).
 
-The front of n noisy scores is one of lucky evaluations. It exceeds the true front, and hides improvements, the more the
-larger n. f is the plug-in estimate, as for one objective (Picheny, Wagner, Ginsbourger, 2013). Daulton, Balandat and
-Bakshy (Parallel Bayesian optimization of multiple noisy objectives, 2021) integrate over the posterior of the front
+The front of n noisy scores consists of lucky evaluations. It exceeds the true front and hides improvements, the more so
+the larger n is. f is the plug-in estimate, as for one objective (Picheny, Wagner, Ginsbourger, 2013). Daulton, Balandat
+and Bakshy (Parallel Bayesian optimization of multiple noisy objectives, 2021) integrate over the posterior of the front
 instead, at the cost of one decomposition for each sample.
 
 Without noise and replicates f is Y itself, and the front is the measured one, to the last bit.
@@ -96,7 +96,7 @@ def means(scores: Array, groups: Sequence[Sequence[int]]) -> Array:
 
 def reference_point(scores: Array) -> Array:
     """Return r for the scores of networks: (k, M) to (M,) float64."""
-    # One loss of 1,000 would make every gain at the cheap end of a front a thousand times as large.
+    # With one loss of 1,000, every gain at the cheap end of the front would be a thousand times as large.
     worst, best = scores.min(axis=0, where=usual(scores), initial=np.inf), scores.max(axis=0)
     reference: Array = worst - MARGIN * np.where(best > worst, best - worst, 1.0)
     return reference
@@ -115,13 +115,13 @@ def first_ranks(scores: Array) -> list[int]:
 def _is_modelled(fitted: Fitted, observations: Sequence[Observation], scores: Array) -> bool:
     """Return whether an objective has noise that its surrogate estimates."""
     if fitted.noises() is None or any(one.hyperparameters for one in observations):
-        # The models do not know hyperparameters.
+        # Hyperparameters are no inputs of the models.
         return False
     return is_noisy([replace(one, score=score) for one, score in zip(observations, scores.tolist(), strict=True)])
 
 
 def _met(history: History, observations: Sequence[Observation], groups: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
-    """Return whether networks meet the constraints, (k,): those of a network's mean quantities over its replicates."""
+    """Return whether networks meet the constraints by their mean quantities over replicates: (k,)."""
     if history.constraints is None:
         return np.ones(len(groups), np.bool_)
     return history.constraints.met([_averaged([observations[row] for row in rows]) for rows in groups])

@@ -38,7 +38,7 @@ class Goals:
 
     Attributes:
         objectives: M objectives, the first of which is the score.
-        known: Functions of the known objectives, by name; larger or smaller values are better as the objective says.
+        known: Functions of the known objectives, by name; they return values, and `objectives` has their directions.
     """
 
     objectives: tuple[Objective, ...]
@@ -46,7 +46,7 @@ class Goals:
 
     @property
     def learnt(self) -> tuple[int, ...]:
-        """Positions of the objectives that only evaluations tell; the first one is always learnt."""
+        """Positions of the objectives whose values come from evaluations only; the first one is always among them."""
         return tuple(at for at, each in enumerate(self.objectives) if not at or each.name not in self.known)
 
     def further_scores(self, evaluation: Evaluation) -> tuple[float, ...]:

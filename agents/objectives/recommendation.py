@@ -8,9 +8,9 @@
 | P           | networks whose mu no other one dominates                                             | (p, M) |
 | 95 %        | mu - 1.96 s to mu + 1.96 s, of each objective alone                                  |        |
 
-Each objective has a model of its own, that of `archive.agents.recommendation`. Known costs, and objectives without
-noise, have their values and no uncertainty. Of more than `front.MOST` networks, those of the first nondomination ranks
-by their means are estimated.
+Each objective has a separate model, that of `archive.agents.recommendation`. Known costs and objectives without noise
+keep their values, without uncertainty. If there are more than `front.MOST` networks, those of the first nondomination
+ranks by their means are estimated.
 """
 
 from __future__ import annotations
@@ -85,10 +85,11 @@ def of_snapshot(
     Args:
         archive: The archive of the study.
         snapshot: The study with its proposals.
-        costs_of: Returns the known costs of a study's networks; called for a study with noise only.
+        costs_of: Returns the known costs of a study's networks; only called for a study with noise.
 
     Returns:
-        The set; None for one objective, without noise in any, or without a result that can be estimated.
+        The set. None for a study with one objective, without noise in any objective, or without a result that can be
+        estimated.
     """
     study, goals = snapshot.study, Goals(snapshot.study.objectives)
     evaluations = archive.studies.history(study.name) if study.further else []

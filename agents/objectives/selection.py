@@ -46,7 +46,7 @@ def choose(method: Method, slacks: Surrogate, history: History, n: int, rng: np.
     models = ObjectiveModels.fit(method, slacks, history, history.goals, rng)
     pending = [one.architecture for one in history.pending]
     front, reference = estimated_front(history, models.fitted, posterior=method.repeats)
-    # For the first result that meets the constraints, once results tell a measured quantity.
+    # Whether to search for the first result that meets the constraints, by models of measured quantities.
     searching = bool(models.slacks.fitted) and not len(front)
     front = np.vstack([front, models.expected(pending)])
     models = models.hallucinate(pending)
@@ -54,7 +54,7 @@ def choose(method: Method, slacks: Surrogate, history: History, n: int, rng: np.
     rank = models.feasible if searching else models.ranking(front, reference)
     ranked = method.source.candidates(history, rank, max(method.shortlist, n), rng, logarithmic=True)
     if method.has_many(history):
-        # Of thousands of candidates only the promising ones have an exact posterior.
+        # Among thousands of candidates, only the promising ones had an exact posterior.
         ranked = _ranked(ranked, rank)
     chosen: list[Suggestion] = []
     while ranked and len(chosen) < n:
@@ -129,9 +129,9 @@ class ObjectiveModels:
         return self.slacks.log_probability(architectures)
 
     def expected(self, architectures: Sequence[Architecture]) -> Array:
-        """Return expected scores of networks: (m, M) float64.
+        """Return expected scores of at most m networks: (k, M) float64, k <= m.
 
-        Networks with an unknown cost are left out, and those that probably do not meet the constraints.
+        Networks of unknown cost, and networks with a probability of feasibility below 1/2, are left out.
         """
         probable = self.feasible(architectures) >= np.log(0.5)
         architectures = [one for one, each in zip(architectures, probable, strict=True) if each]

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from archive.store.records import Study
 
 DEFAULT = "portfolio"
-"""Agent of a search with several objectives that names none."""
+"""Default agent of a search with several objectives."""
 
 
 def check(agent: Agent, study: Study) -> None:
     """Check that an agent searches for all objectives of a study.
 
     Raises:
-        UsageError: It knows one objective only.
+        UsageError: The study has several objectives, and the agent searches for one.
     """
     if study.further and not agent.several_objectives:
         names = ", ".join(each.name for each in study.objectives)

@@ -16,7 +16,7 @@ from archive.kernels.base import Components
 
 @final
 class ProxyDistances:
-    """Squared differences of the normal scores of each proxy, with the distances of structure after them.
+    """Squared differences of the normal scores of each proxy, followed by distances of the networks' structure.
 
     Args:
         features: The normal scores.

@@ -10,8 +10,8 @@
 
     z(x) = K(x, S) (K(S, S) + e)^-1 z(S)         of a network x without scores, from networks S that have scores
 
-Proxies differ in unit and range by orders of magnitude; ranks carry what is known about their order. Scores are smooth
-functions of the structure, so that those of some hundred networks predict the others'.
+Proxies differ in unit and range by orders of magnitude, hence the ranks. Scores are smooth functions of the structure,
+so that the scores of some hundred networks predict those of all others.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NOISE = 0.01
 MOST = 1000
 """Most networks of S."""
 KEPT = 100_000
-"""Most networks without scores whose features are kept."""
+"""Most networks without scores whose features are cached."""
 
 
 @final

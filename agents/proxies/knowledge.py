@@ -6,16 +6,16 @@
 | scores and   | the same, with Weisfeiler-Lehman squared and topology features  | exp(-sum_i beta_i d_i) |
 | structure    |                                                                 |                        |
 
-Each proxy has a length scale, so that the evaluations of the study decide which of them matter. Stacking weights the
-members by the density of every evaluation given all others (`archive.agents.surrogates.stacking`): proxies that say
-nothing about a task lose their influence within some evaluations.
+Each proxy has a length scale, so that the evaluations of the study determine which proxies matter. Stacking weights the
+members by the density of every evaluation given all others (`archive.agents.surrogates.stacking`): proxies without
+information about a task lose their weight within some evaluations.
 
 The initial design is spread, by variance reduction (`archive.agents.bayesopt.initial_design`) on the distances of
-proxies. Of cells, it is spread over the networks of the largest mean rank by some proxies (`CONSENSUS`); of other
-networks over all that have scores, because nothing tells in advance which sign a proxy has: of 60 networks of `cnn`,
-trained on `digits/small`, the rank correlation with the accuracy was -0.94 by `snip` and -0.68 by the mean rank. Cells
-share their skeleton, the others differ in depth and width. Proxies filter nothing else: every network remains a
-candidate.
+proxies. In spaces of cells, it is spread over the networks of the largest mean rank by some proxies (`CONSENSUS`). In
+other spaces it is spread over all networks with scores, because the sign of a proxy's correlation is not known in
+advance: for 60 networks of `cnn`, trained on `digits/small`, the rank correlation with the accuracy was -0.94 by `snip`
+and -0.68 by the mean rank. Cells share their skeleton; other networks differ in depth and width. Proxies leave out no
+network after the initial design.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ chosen on NAS-Bench-201: of its 8,765 cells, the 80 best by these four have a me
 best cell is among them; by all thirteen published proxies the median rank is 3,270."""
 
 MOST_SPREAD = 500
-"""Most networks that a design is spread over where all that have scores are candidates: a sample of them."""
+"""Most candidates of a design that is spread over all networks with scores; of more, a random sample."""
 
 SHARE = 0.01
 """Share of the networks with scores, those of the largest mean rank, that the design is spread over; at least `LEAST`
@@ -90,7 +90,7 @@ class ProxyKnowledge:
         return self._transfer.with_sources(cold, history)
 
     def features(self, history: History) -> ProxyFeatures | None:
-        """Return the features of the proxies that a history knows; None where it knows too few."""
+        """Return the features of a history's proxies; None for fewer than `LEAST` networks or only constant proxies."""
         table = history.proxies
         if table is None or len(table) < LEAST:
             return None
@@ -120,7 +120,7 @@ def _candidates(features: ProxyFeatures, count: int, rng: np.random.Generator) -
     if not _of_cells(features.networks[0].space):
         return rng.permutation(len(features.networks))[:MOST_SPREAD]
     order = np.argsort(-_consensus(features), kind="stable")
-    # Half of them, at random: studies of different seeds begin with different networks.
+    # A random half of them, so that studies of different seeds begin with different networks.
     best = rng.permutation(order[: max(int(SHARE * len(order)), LEAST)])
     return best[: max(len(best) // 2, count)]
 

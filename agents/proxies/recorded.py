@@ -1,4 +1,4 @@
-"""Zero-cost proxies of a study's task, as its agents know them."""
+"""Zero-cost proxies for the histories of a study, and their entry in the basis of a proposal."""
 
 from __future__ import annotations
 
@@ -15,22 +15,26 @@ if TYPE_CHECKING:
 
 
 LEAST = 20
-"""Networks with scores from which on proxies are used: ranks among fewer say little."""
+"""Least number of networks with scores for the use of proxies: ranks among fewer carry little information."""
 
 N_DESIGN = 6
 """Most evaluations of an initial design from proxies."""
 
 
 def proxies_of(archive: Archive, study: Study, basis: Mapping[str, Any] | None = None) -> ProxyTable | None:
-    """Return the proxies of the networks of a study's space on its task; None where the archive has none.
+    """Return the proxies of the networks of a study's space on its task.
 
-    Noise of a table, inherited weights and the objective do not change an untrained network. A recipe may train other
-    networks.
+    They are those of the task and protocol without noise, inherited weights and objective, none of which changes an
+    untrained network.
 
     Args:
         archive: The archive of the study.
         study: The study.
-        basis: The entry `proxies` of a proposal's basis, for what was known then; None for what is known now.
+        basis: The entry `proxies` of a proposal's basis, for the scores that were known to that proposal; None for all
+            scores of the archive.
+
+    Returns:
+        None where the archive has no scores, or the study has a recipe, which may build other networks.
     """
     protocol = ProtocolName.parse(study.protocol)
     if protocol.recipe != DEFAULT_RECIPE:
@@ -41,7 +45,7 @@ def proxies_of(archive: Archive, study: Study, basis: Mapping[str, Any] | None =
 
 
 def basis_of(table: ProxyTable | None) -> dict[str, Any]:
-    """Return the entry of a basis that names the proxies that an agent knew; empty for none."""
+    """Return the entry of a basis that identifies the proxies of a history; empty without proxies."""
     if table is None:
         return {}
     return {"proxies": {"source": table.source, "until": table.until, "networks": len(table)}}

@@ -13,8 +13,8 @@
     w = a + b z + noise,    noise ~ N(0, sigma2),    b >= 0
     a ~ N(0, sigma2 / INTERCEPT),  b ~ N(SLOPE, sigma2 / PRECISION),  sigma2 ~ inverse gamma(SHAPE, SHAPE SPREAD)
 
-Only the best networks of a rung are promoted. The choice depends on x alone, on which the regression is conditioned, so
-it does not bias a and b; a gain y - x, averaged over the chosen, is biased, as the chosen were lucky at the lower rung
+Only the best networks of a rung are promoted. The choice depends on x alone, and the regression is conditioned on x, so
+that a and b are not biased. The mean gain y - x of the promoted networks is biased: they were lucky at the lower rung,
 or have less left to gain. (Rubin, Inference and missing data, 1976: missingness that depends on observed values is
 ignorable. With a chain of rungs the pattern is monotone, and the likelihood factors into one regression a step: Little
 and Rubin, Statistical analysis with missing data, 2002, section 7.4.)
@@ -88,7 +88,7 @@ class RungRegression:
             early: (p,) float64: x of the networks with a result at both rungs, finite, at least one.
             late: (p,) float64: y of these, finite.
         """
-        # A training that went wrong must neither set the unit of the prior, nor turn the line.
+        # A failed training must not change the unit of the prior or the slope of the line.
         pairs = (early >= fences(lower)) & usual(late)
         if pairs.any():
             early, late = early[pairs], late[pairs]
@@ -98,7 +98,7 @@ class RungRegression:
         free = np.column_stack([np.ones_like(z), z])
         fitted = _posterior(free, w, np.array([0.0, SLOPE]), np.array([INTERCEPT, PRECISION]))
         if fitted.mean[1] < 0.0:
-            # The density of a slope b >= 0 is greatest at 0: the order at the lower rung then tells nothing.
+            # Under the constraint b >= 0 the density is greatest at b = 0.
             flat = _posterior(free[:, :1], w, np.zeros(1), np.array([INTERCEPT]))
             covariance = np.diag([flat.covariance[0, 0], 0.0])
             fitted = _Posterior(np.array([flat.mean[0], 0.0]), covariance, flat.noise)

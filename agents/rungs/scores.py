@@ -12,14 +12,14 @@ score there by the regression to the next rung, and so on up to the end (`archiv
 learn the variance of the prediction, too, and weight the score by it. Promotion does not bias a regression. It biases a
 mean gain: the promoted networks are the best of a rung, and the others may gain more.
 
-The projection is never below the score at the rung, as the best score of a training only grows with its length, and
-never above the best score measured at any later rung, so that the incumbent's score is a measured one. A rung that no
-network has reached adds nothing: all scores are then those of the rung below.
+The projection is never below the score at the rung, because the best score of a training can only grow with its length.
+It is never above the best score measured at any later rung, so that the incumbent's score is a measured one. A rung
+that no network has reached changes no projection.
 
-The score of a training at an earlier rung is read from its curve: with the protocol's schedule, it takes the same
-steps. Sources of a warm start that were trained to the end therefore enter the regressions, too: without any promotion.
-Another task or protocol has regressions of its own. A partial score without a length is NaN: the network counts as
-known, and no surrogate is fitted to it.
+The score of a training at an earlier rung is read from its curve, because the steps up to that rung are the same.
+Warm-start sources that were trained to the end therefore enter the regressions, although none of them was promoted.
+Each task and protocol has separate regressions. A partial score without a length is NaN: the network counts as known,
+and no surrogate is fitted to it.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def projected(evaluations: Sequence[Evaluation], objective: str) -> list[Project
 
 
 def as_of(evaluation: Evaluation, epochs: int, objective: str, study: Study | None = None) -> Evaluation:
-    """Return an evaluation as of the pause of its training after `epochs` epochs.
+    """Return an evaluation as it was when its training paused after `epochs` epochs.
 
-    Its metrics are the present ones, but those that its study has constraints on are those at the rung.
+    Constrained metrics are those at the rung; all other metrics are the present ones.
 
     Args:
         evaluation: The evaluation as it is now.

@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Feasibility:
-    """How probable it is that architectures meet the constraints of a study (`archive.agents.constraints`).
+    """Probability that architectures meet the constraints of a study (`archive.agents.constraints`).
 
     Attributes:
         log_probability: (m,) float64, logarithm of the probability of feasibility.
@@ -166,8 +166,8 @@ class Surrogate(ABC):
             architectures: n networks, at least one; replicates of a network are allowed.
             scores: (n,) float64, finite, larger is better.
             rng: Source of randomness.
-            variances: (n,) float64, known variances of the single scores in squared score units, beside the noise that
-                all have in common; None where none are known. A model without a likelihood ignores them.
+            variances: (n,) float64, known variances of the single scores in squared score units, added to the common
+                noise variance; None for 0. A model without a likelihood ignores them.
 
         Raises:
             NumericalError: The scores are not finite, or there are none.
@@ -189,8 +189,8 @@ class Fitted(ABC):
     def hallucinate(self, architectures: Sequence[Architecture]) -> Fitted:
         """Return the surrogate conditioned on fantasy scores of these networks, equal to their posterior means.
 
-        For pending proposals: the posterior mean stays the same and the variance around them shrinks, so that an
-        acquisition moves elsewhere (kriging believer: Ginsbourger et al., 2011).
+        Used for pending proposals: the posterior mean stays the same and the variance around them shrinks, so that an
+        acquisition is maximised elsewhere (kriging believer: Ginsbourger et al., 2011).
         """
 
     def noises(self) -> Array | None:

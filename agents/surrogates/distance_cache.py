@@ -1,7 +1,7 @@
 """Concatenated distances of several kernels, with a cache of whole rows to the members of a space.
 
 An agent that ranks a listed space needs, after every evaluation, the distances of each known network from every member.
-Known networks are added one at a time, so their rows are cached: a proposal computes one row instead of hundreds.
+Rows are cached. Known networks are added one at a time, so that a proposal computes one row instead of hundreds.
 
 | symbol | meaning                                                         | shape       |
 |--------|-----------------------------------------------------------------|-------------|

@@ -8,9 +8,9 @@
 | tau    | max_i mu(x_i), by member                                             | (S,)   |
 | c      | s2 / sqrt(s2 + eta2), see below                                      | (S, u) |
 
-The greatest of n noisy scores exceeds the true score of its network, the more the larger n: as an incumbent it hides
-improvements. tau is the plug-in of Picheny, Wagner, Ginsbourger (A benchmark of kriging-based infill criteria for noisy
-optimization, 2013).
+The greatest of n noisy scores exceeds the true score of its network, the more so the larger n is: as an incumbent it
+hides improvements. tau is the plug-in incumbent of Picheny, Wagner, Ginsbourger (A benchmark of kriging-based infill
+criteria for noisy optimization, 2013).
 
 One more evaluation of a network changes its posterior mean by a normal variable of standard deviation c. The expected
 rise of the greatest posterior mean, through the network's own mean alone, is the knowledge gradient of independent

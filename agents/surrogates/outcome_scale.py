@@ -17,8 +17,8 @@ SMALLEST = 1e-150
 
 
 LEAST_FACTOR = 0.01
-"""Least factor of the noise variance of a compressed score: its noise is a tenth of that of an uncompressed one. With
-none at all, two evaluations of similar bad networks would contradict each other."""
+"""Least factor of the noise variance of a compressed score, whose noise is then a tenth of that of an uncompressed one.
+Without noise, two evaluations of similar bad networks would contradict each other."""
 
 
 class MonotoneMap(ABC):

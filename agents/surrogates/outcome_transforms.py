@@ -109,7 +109,7 @@ class CompressBelowMedian(OutcomeTransform):
 
     def learn(self, scores: Array) -> Scale:
         """See `OutcomeTransform.learn`."""
-        # A training that went wrong must not set the least depth.
+        # The score of a failed training must not determine the least depth.
         plain, median = Scale.of(np.maximum(scores, fences(scores))), float(np.median(scores))
         above = scores[scores > median] - median
         depth = 3.0 * float(np.median(above)) if above.size else plain.spread
@@ -138,7 +138,8 @@ class LogRegret(OutcomeTransform):
         # Where half of the scores equal or exceed the best, the median regret is at most 0; the spread replaces it.
         regret = best - float(np.median(scores))
         unit = regret if regret > 1e-6 * plain.spread else plain.spread
-        # A best that is an outlier itself, of a study whose usual results violate a constraint, leaves none below it.
+        # In a study whose usual results violate a constraint, the best score may be an outlier itself. No regret below
+        # it is then usual.
         usual = best - fence if best > fence else math.inf
         return Scale.of(scores, LogRegretMap(best, unit, float(scores.min()), usual))
 

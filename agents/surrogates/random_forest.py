@@ -85,8 +85,8 @@ class RandomForest(Surrogate):
         inputs = Inputs.of(self.encoding, networks)
         forest = RandomForestRegressor(self.trees, max_features=self.features, random_state=seed)
         scale = Standardise().learn(scores)
-        # Features that split the networks alike are ties, which the last bits of the values would break: another unit
-        # of the scores would then give another forest.
+        # Features that split the networks alike are ties. Without rounding, the last bits of the values would decide
+        # them, and another unit of the scores would give another forest.
         values = np.round(scale.standardise(scores) / STEP) * STEP
         with one_thread():
             forest.fit(inputs.read(networks), values)

@@ -5,9 +5,9 @@
 | y      | transformed and standardised scores                                           | (n,)  |
 | e      | prediction of y by the source models: the mean over them of s rho m           | (n,)  |
 
-s, rho and m are those of `gp.coregionalised`, for each source task. `SourceResidual` fits the residual y - e and adds e
-back to the predictive mean: what a task shares with its sources need not be learnt again, and for an unrelated source
-rho, hence e, is 0.
+s, rho and m are those of `gp.coregionalised`, for each source task. `SourceResidual` is fitted to the residual y - e
+and adds e to the predictive mean, so that the common part of a task and its sources is not learnt again. For an
+unrelated source rho is 0, and so is e.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class FittedOutcomeTransformed(Fitted):
     """A fitted `OutcomeTransformed`.
 
     Attributes:
-        fitted: Of standardised values.
+        fitted: The surrogate of the standardised values.
         scale: Maps scores to standardised values.
     """
 
@@ -128,7 +128,7 @@ class FittedSourceResidual(Fitted):
     """A fitted `SourceResidual`.
 
     Attributes:
-        fitted: Of y - e.
+        fitted: The surrogate of y - e.
         scale: Maps scores to y.
         coupled: One coregionalised GP for each source model: its s and rho.
         best: The incumbent's y, fantasies included.

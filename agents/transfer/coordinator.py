@@ -12,13 +12,13 @@ model and of the coregionalised ones. The weight of an unrelated source decays a
 | 4 and 5    | the agent's own initial design, so that source predictions are also tested where    |
 |            | they are low                                                                        |
 | from 6 on  | the maximisers of the acquisition under the stacked model                           |
-| from 13 on | the same, without sources of other spaces: they show where to begin, but what their |
-|            | cells and the study's do not have in common decides among the best                  |
+| from 13 on | the same, without sources of other spaces: they help at the beginning; among the    |
+|            | best cells, features decide that the two spaces do not share                        |
 
 With the rule `evidence`, a source takes part only while there is evidence that it predicts the study's evaluations
-(`archive.agents.transfer.evidence`). The initial design is the agent's own, and ends with the first evidence. Without
-evidence, and after `MOST_EVALUATIONS` evaluations, each proposal is the one without sources. A source whose correlation
-with the study is negative is modelled with its scores negated.
+(`archive.agents.transfer.evidence`). The agent uses its own initial design, which ends with the first evidence. Without
+evidence, and after `MOST_EVALUATIONS` evaluations, the sources change no proposal. The scores of a source with a
+negative correlation are negated before they are modelled.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ OTHER_SPACES = 12
 NAS-Bench-101 as source, ten searches found the best cell after a median of 21.5; without dropping, after 33.5."""
 
 MOST_EVALUATIONS = MANY
-"""Evaluations after which `portfolio` uses no source of another task: its model of many evaluations has no use for
-them, and the evidence takes the cube of their number."""
+"""Evaluations after which `portfolio` uses no source of another task: its model of many evaluations takes no sources,
+and computing the evidence takes the cube of the number of evaluations."""
 
 MEMBERS = ("subtrees", "topology", "structure")
 """Kernels of the source models, see `archive.agents.bayesopt.portfolio_members`: fast and positive definite on every
@@ -115,8 +115,8 @@ class Transfer:
             rng: Source of randomness.
 
         Returns:
-            At most `n` networks of highest expected score under the source models; and how many evaluations precede the
-            first proposal of the surrogate, None where no source takes part.
+            At most `n` networks of highest expected score under the source models, and the number of evaluations before
+            the first proposal of the surrogate; None for that number if no source takes part.
         """
         if self.rule == "evidence":
             return [], FIRST if self._active(history) else None
@@ -198,7 +198,7 @@ class Transfer:
             if key not in self._cache:
                 self._cache[key] = tuple(learn(group, self.space, self._models))
             self._cache.move_to_end(key)
-            # A group may be there twice, also with its scores negated.
+            # A group may have two entries: one with its scores, one with their negatives.
             while len(self._cache) > 2 * MOST_GROUPS:
                 self._cache.popitem(last=False)
             return self._cache[key]

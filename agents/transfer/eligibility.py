@@ -41,9 +41,9 @@ def chosen(archive: Archive, study: Study, sources: Sources, agent: Agent | None
 
     Raises:
         UnknownNameError: A source is no study of the archive.
-        UsageError: A source is the study itself, its networks cannot be compared with the study's, it has another
-            objective than the study or another source for the same task and protocol, or the agent does not transfer
-            from other tasks.
+        UsageError: A source is not eligible: it is the study itself, its networks cannot be compared with those of the
+            study, the agent does not transfer from other tasks, or a study or another source of the same task and
+            protocol has another objective.
     """
     if sources == "all":
         others = [each for each in archive.studies.list() if each.study.name != study.name]
@@ -80,9 +80,9 @@ def _ineligible(study: Study, source: Study, agent: Agent | None) -> str | None:
 
 
 def _of_one_quantity(study: Study, sources: Sequence[Study]) -> list[Study]:
-    """Return the sources without those that differ in their objective from another one of their task and protocol.
+    """Return sources such that all of one task and protocol have the same objective.
 
-    Those with the study's objective are kept, or else those with the objective of the first.
+    It is the study's objective if one of them has that, else the objective of the first one.
     """
     objectives: dict[tuple[str, str, str], Objective] = {}
     for one in sorted(sources, key=lambda one: one.objectives[0] != study.objectives[0]):

@@ -12,8 +12,8 @@ source takes part where E >= `LEAST_NATS`. There is no evidence before `FIRST` e
 negative than positive, the source is `reversed`: models of its negated scores replace its own.
 
 A source without evidence changes no proposal. Networks that a source recommends before there is evidence are mostly
-better than those of a design at first, and cost later where the source says nothing about the best networks: they cover
-the space badly (docs/benchmarks.md).
+better than those of an initial design. But they cover the space badly, which delays the search if the source has no
+information about the best networks (docs/benchmarks.md).
 
 The Bayes factor tells sources apart earlier than the leave-one-out density of the stacked models does. After ten
 evaluations of TransNAS-Bench-101, E has a median of 4.1 nats between scene and object classification with 200
@@ -49,7 +49,7 @@ MOST = 64
 
 
 class Verdict(NamedTuple):
-    """What evaluations tell about a source.
+    """The result of comparing a source with the evaluations of a study.
 
     Attributes:
         nats: E.
@@ -78,7 +78,9 @@ class Evidence:
         self._lock = Lock()
 
     def verdict(self, models: Sequence[SourceGP], observations: Sequence[Observation]) -> Verdict:
-        """Return the evidence for a source: none for equal scores, and where they have no finite likelihood.
+        """Return the evidence for a source.
+
+        It is 0 nats for fewer than `FIRST` evaluations, for equal scores, and for scores without a finite likelihood.
 
         Args:
             models: The models of one source, or of several sources of one task, of unchanged scores.

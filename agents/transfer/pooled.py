@@ -5,9 +5,9 @@
 | y      | scores of the target task, transformed, of mean 0 and standard deviation 1  | (n,)   |
 | y'     | those of each source task, likewise by themselves                           | (n',)  |
 
-The surrogate is fitted to (y, y') without knowing which is which. It assumes that the tasks rank networks alike, which
-is what `archive.agents.transfer.coordinator` estimates instead. The first `FIRST` proposals maximise the mean of the
-model of the sources: fewer scores have no scale.
+The surrogate is fitted to (y, y') without the task as an input. It assumes that the tasks rank networks alike, whereas
+`archive.agents.transfer.coordinator` estimates a correlation. The first `FIRST` proposals maximise the posterior mean
+of a surrogate of the sources alone, because fewer than `FIRST` scores cannot be standardised.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class FittedPooled(Fitted):
 
     Attributes:
         fitted: The surrogate of all tasks.
-        best: The incumbent's y, fantasies included; scores of the sources are none.
+        best: The incumbent's y among evaluations and fantasies of the target task.
     """
 
     fitted: Fitted

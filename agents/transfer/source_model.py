@@ -56,8 +56,8 @@ class SourceGroup:
 
     Attributes:
         sources: The studies.
-        reversed: Whether scores are modelled with their signs changed: the transform resolves good networks best, so
-            that a task of negative correlation needs it on the other end.
+        reversed: Whether scores are modelled with their signs changed, as for a task of negative correlation: the
+            transform has the highest resolution for the best scores.
     """
 
     sources: tuple[SourceStudy, ...]
@@ -141,7 +141,7 @@ class SourceGP:
         fitted: The fitted GP.
         weight: Its stacking weight among the group's models, of sum 1.
         common: Whether networks are compared in the common vocabulary of cells.
-        everywhere: All networks of the agent's space, where it is listed; else none.
+        everywhere: All networks of the agent's space if it can be listed, else empty.
     """
 
     def __init__(

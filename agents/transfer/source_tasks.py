@@ -2,12 +2,11 @@
 
     evaluations of the study and of its sources -> split -> its observations, and one `SourceStudy` for each other study
 
-An evaluation of the same task, protocol and space is an observation, in whichever study it was made. All others belong
-to source studies: their scores have another unit, and their networks do not answer the study's question.
+Evaluations of the same task, protocol and space are observations, whichever study they belong to. All others belong to
+source studies: their scores have another unit, or their networks another space.
 
-A reused result (`archive.queue.reuse`) is a copy of another evaluation. Beside that one it carries no information, and
-as a replicate without any difference it would make the noise look smaller than it is. Of the evaluations of one task,
-every result therefore enters once.
+A reused result (`archive.queue.reuse`) is a copy of another evaluation. Beside the original it carries no information,
+and as a replicate of equal score it would bias the estimate of the noise. Each result therefore enters once.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
 def split(evaluations: Sequence[Evaluation], study: Study) -> tuple[list[Evaluation], tuple[SourceStudy, ...]]:
     """Return the evaluations that are a study's observations, and its source studies by name.
 
-    Observations from other studies come first, as the older ones; the study's own keep their order. Partial trainings
-    are left out of source studies. Copies are left out beside the evaluation that they repeat, so that a source study
-    may be without observations.
+    Observations from other studies come first, as the older ones; the study's own observations keep their order. Source
+    studies have whole trainings only. Copies of evaluations that are among the arguments are left out, so that a source
+    study may have no observations.
     """
     own: list[Evaluation] = []
     others: dict[tuple[str, str, str], list[Evaluation]] = {}
@@ -44,7 +43,7 @@ def split(evaluations: Sequence[Evaluation], study: Study) -> tuple[list[Evaluat
 
 
 def without_copies(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """Return evaluations without the copies of others among them; of several copies of one, the first is kept."""
+    """Return evaluations, each result once: the original if it is among them, else its first copy."""
     seen_results = {evaluation.id for evaluation in evaluations if evaluation.answered_from is None}
     kept: list[Evaluation] = []
     for evaluation in evaluations:
@@ -57,7 +56,7 @@ def without_copies(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
 
 
 def observation(evaluation: Evaluation, score: float, variance: float = 0.0) -> Observation:
-    """Return the observation that an agent receives of an evaluation."""
+    """Return an evaluation as an observation for agents."""
     return Observation(
         evaluation.architecture,
         score,

@@ -190,8 +190,8 @@ def gromov_wasserstein(first: Wiring, second: Wiring, alpha: float = 1.0, starts
 def _canonical_order(architecture: Architecture, kinds: Sequence[str]) -> Integers:
     """Return positions in an order that depends on the kinds of layers and their undirected edges only."""
     around = [frozenset(p + c) for p, c in zip(architecture.parents, architecture.children, strict=True)]
-    # Twins, layers of one kind with the same neighbours, are interchangeable: numbers on them change no canonical form,
-    # and spare the search all orders of the twins.
+    # Twins are layers of one kind with the same neighbours. They are interchangeable: numbering them does not change
+    # the canonical form, and excludes all other orders of the twins from the search.
     twins: dict[tuple[str, frozenset[int]], int] = {}
     marked = []
     for twin in zip(kinds, around, strict=True):

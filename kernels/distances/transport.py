@@ -40,10 +40,11 @@ Integers = NDArray[np.int64]
 # Largest gain per unit of mass outside an optimal basis. Potentials are sums of gains, each at most 2, along paths in
 # the tree: rounding stays below. The loss is at most TOLERANCE times the mass matched.
 TOLERANCE = 1e-12
-# Arcs looked at before the best of them enters the basis; of MANY arcs more, because poor choices cost pivots.
+# Arcs priced before the best of them enters the basis; more of them where there are MANY, because a poor choice costs
+# pivots.
 PRICED = 64
 MANY = 4096
-# A distance below this share of the two networks' mass is what rounding leaves over when masses are subtracted.
+# A distance below this share of the two networks' mass is a rounding error of subtracted masses.
 ROUNDING = 1e-13
 
 
@@ -126,7 +127,7 @@ def list_arcs(
     for i in range(start, stop):
         for j in range(begin, end):
             label = costs[labels[i], labels[j]]
-            # A little less than the sums say, since they are rounded in another order than the distance.
+            # Reduced by a tolerance, because the sums are rounded in another order than the distance.
             if label + nu * (abs(slopes[i] - slopes[j]) * (1.0 - 1e-9) - 1e-9) >= 2.0:
                 continue
             structure = 0.0

@@ -1,4 +1,4 @@
-"""Transport between the layers of many pairs of networks: buffers and call of the compiled solver, and its failure."""
+"""Transport between the layers of many pairs of networks: buffers, call and errors of the compiled solver."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ the kernel on configurations, its notation and its formulas; here the parameters
 | rho     | relative cost of different layers at one place                                             |
 
 The paper names general graphs as future work; this convention is the archive's. Layers with the same p are ordered by
-operation, stride and units: no relabelling changes the order, and equal layers can be exchanged without a change of any
-feature. Input and output are the same in all networks and are no parameters. A layer without inputs has p = 1.
+operation, stride and units. The order is invariant under relabelling, and exchanging equal layers changes no feature.
+Input and output are the same in all networks and are no parameters. A layer without inputs has p = 1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Features of categorical decisions: which options are taken where, their ranks, and how often each is taken.
+"""Features of categorical decisions: the option of each decision, its rank, and the number of times it is taken.
 
 | symbol | meaning                                                                              | shape  |
 |--------|--------------------------------------------------------------------------------------|--------|

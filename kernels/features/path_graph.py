@@ -36,7 +36,10 @@ def operations_counted(architecture: Architecture) -> list[int]:
 
 
 def operations_to_output(architecture: Architecture) -> list[int | None]:
-    """Return the fewest operations on a path from each layer to the output, its own included; None without a path."""
+    """Return the least number of operations on a path from each layer to the output; None for a layer without one.
+
+    The layer itself counts.
+    """
     counted = operations_counted(architecture)
     fewest: list[int | None] = [None] * len(counted)
     fewest[-1] = 0

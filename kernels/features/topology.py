@@ -13,9 +13,9 @@
              1 if some path has no layer of any family (an identity, or nothing but skips)
     size     log2(1 + sum of k^2 c over the trained layers); in the space `torch`, log2(1 + number of trained numbers)
 
-Local patterns (n-grams, Weisfeiler-Lehman subtrees) carry no information about patterns that were never observed; these
-few numbers do: networks of equal depth, width and size are similar whatever their operations. They are the archive's
-own; no paper has them.
+Local patterns (n-grams, Weisfeiler-Lehman subtrees) carry no information about patterns that were never observed. These
+few numbers do: networks of equal depth, width and size are similar whatever their operations. The features were
+designed for this archive and are in no paper.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class TopologyFeatures(EmbeddedDistance):
 
 
 def _operations(architecture: Architecture) -> list[Operation]:
-    """Return the operation of each layer, with the window and the weights that its attributes say."""
+    """Return the operation of each layer, with window and weights according to its attributes."""
     words = vocabulary(architecture.space)
     found = [words[layer.op] for layer in architecture.layers]
     if not words.attributes:

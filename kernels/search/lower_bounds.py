@@ -10,15 +10,16 @@
     otmann, wasserstein    d >= sum over f of  u |P_f - N_f| + min(mu_f, 2 u) min(P_f, N_f)                         (1)
     edit                   d >= max(sum of all P, sum of all N) + lambda | |S| - |S'| |                             (2)
 
-(1): dropping the structural cost, which is >= 0, and replacing each label penalty between different labels of a family
-by the smallest one increases the cost of no matching. The remaining transport has costs that depend on "same label",
-"same family" or "neither" only. Its optimum matches as much as possible within each label at cost 0, then
-min(P_f, N_f) within each family at mu_f, or at 2 u outside the family where that is cheaper. The rest is
-|P_f - N_f|: OTMANN leaves it unmatched at 1 a unit, the Wasserstein distance must match it with another family, at 1
-for a unit of either side, hence 1/2 each.
-(2): matching m of n and n' layers of which s have equal kinds costs at least (n - m) + (n' - m) + (m - s), with
-m <= min(n, n') and s <= sum over kinds of min(a, b), which is max(P, N); and an insertion costs 1 for each skip that
-only one has.
+Proof of (1): The bound drops the structural cost, which is >= 0, and replaces each label penalty between different
+labels of a family by the smallest one. Neither increases the cost of a matching. In the remaining transport, costs
+depend on "same label", "same family" or "neither" only. Its optimum matches as much as possible within each label at
+cost 0. It then matches min(P_f, N_f) within each family at mu_f, or outside the family at 2 u if that is cheaper. The
+rest is |P_f - N_f|. OTMANN leaves it unmatched at 1 a unit. The Wasserstein distance matches it with another family at
+1 for a unit of either side, hence 1/2 each.
+
+Proof of (2): Let m pairs of the n and n' layers be matched, s of them of equal kinds. The cost is at least
+(n - m) + (n' - m) + (m - s), with m <= min(n, n') and s <= sum over kinds of min(a, b), which gives max(P, N). In
+addition, each skip that only one network has costs an insertion of 1.
 """
 
 from __future__ import annotations

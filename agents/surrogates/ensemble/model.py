@@ -160,7 +160,7 @@ class Inputs:
 
     @property
     def size(self) -> int:
-        """F."""
+        """Number of inputs: F."""
         return len(self.largest)
 
     def read(self, networks: Sequence[Embedded]) -> Singles:

@@ -61,7 +61,7 @@ class NetworkShape(NamedTuple):
 
     @property
     def size(self) -> int:
-        """P."""
+        """Number of weights and biases of a member: P."""
         return sum(map(math.prod, self.parts))
 
 
@@ -78,7 +78,7 @@ class TrainingDraws(NamedTuple):
 
 
 def plan(shape: NetworkShape, members: int, epochs: int, observations: int, rng: np.random.Generator) -> TrainingDraws:
-    """Draw initial weights and orders."""
+    """Draw the initial weights and the order of the observations in each epoch."""
     fans = ((shape.features, shape.width), (shape.width, shape.width), (shape.width, 1))
     weights = [
         rng.uniform(-1.0, 1.0, (members, math.prod(part))) * math.sqrt(6.0 / sum(fan))

@@ -54,7 +54,7 @@ def grid(replicates: Replicates, source: SourcePosterior) -> list[GridPoint]:
     """Return the points of finite likelihood.
 
     Raises:
-        NumericalError: There is none.
+        NumericalError: No point has a finite likelihood.
     """
     with one_thread(len(source.means)):
         points = [_grid_point(replicates, source, rho, noise) for rho in CORRELATIONS for noise in NOISES]

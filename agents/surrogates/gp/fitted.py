@@ -69,7 +69,7 @@ class FittedGP(Fitted):
 
     @property
     def sets(self) -> int:
-        """S."""
+        """Number of hyperparameter sets: S."""
         return len(self.thetas)
 
     def loo_log_densities(self) -> Array:

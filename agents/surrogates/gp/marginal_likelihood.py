@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 # Objective where the covariance is not positive definite: finite, as the line search needs, and worse than any other.
 _WALL = 1e12
-# Optima whose log posteriors differ by less than this are taken for one.
+# Optima whose log posteriors differ by less than this count as the same optimum.
 _SAME = 1e-2
 
 

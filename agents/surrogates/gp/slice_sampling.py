@@ -119,7 +119,7 @@ def slice_sample(
 
 
 def _start(log_density: LogDensity, bounds: Bounds, rng: np.random.Generator) -> Array:
-    # The best of a few draws costs less than the burn-in that one bad draw would need.
+    # A few draws cost less than the longer burn-in after one bad draw.
     guesses = [bounds.centre, *(bounds.draw(rng) for _ in range(20))]
     return max(guesses, key=log_density)
 

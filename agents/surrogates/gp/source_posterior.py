@@ -1,4 +1,4 @@
-"""Posterior of a source task's scores, the prior of a target task's (`coregionalised`, whose symbols these are)."""
+"""Posterior of a source task's scores, which is the prior of a target task's scores; symbols as in `coregionalised`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparison of two models by their ranking of held-out networks, which neither has seen.
+"""Comparison of two models by their ranking of held-out networks, to which neither was fitted.
 
 | symbol     | meaning                                                                              | shape  |
 |------------|--------------------------------------------------------------------------------------|--------|

@@ -1,4 +1,4 @@
-"""Numbers of networks for trees: the features of an encoding that vary most, as a dense matrix.
+"""Inputs of the trees: the features of an encoding that vary most over networks, as a dense matrix.
 
 | symbol | meaning                                                               | shape  |
 |--------|-----------------------------------------------------------------------|--------|
@@ -6,8 +6,9 @@
 | v      | variance of a feature over networks, in units of its largest square   | (V,)   |
 | F      | columns: the features of greatest v, at most `MOST_COLUMNS`           | scalar |
 
-Of a feature that a share p of the networks has, v = p (1 - p): what every network has, and what hardly any has, tells
-none apart. Paths and neighbourhoods have thousands of features, of which most occur in a handful of networks.
+A feature that a share p of the networks has, with value 1, has v = p (1 - p). Features of all networks, or of hardly
+any, do not distinguish networks. Encodings of paths and neighbourhoods have thousands of features, most of which occur
+in a handful of networks.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ MOST_COLUMNS = 256
 
 
 MOST_KNOWN = 300_000
-"""Networks of which something is remembered; their features take some 0.6 kB each."""
+"""Capacity of a cache in networks; the features of a network take some 0.6 kB."""
 
 
 def forget(known: dict[str, Any]) -> None:
-    """Delete the oldest entries of a memory with more than `MOST_KNOWN`."""
+    """Delete the oldest entries of a cache with more than `MOST_KNOWN`."""
     for key in list(islice(known, max(len(known) - MOST_KNOWN, 0))):
         del known[key]
 
@@ -67,7 +68,8 @@ class SparseFeatures:
         scaled = values / np.maximum(largest[numbers], np.finfo(np.float32).tiny)
         mean = np.bincount(numbers, scaled, size) / len(networks)
         v = np.bincount(numbers, np.square(scaled), size) / len(networks) - np.square(mean)
-        # Numbers depend on the networks seen before; the order of columns decides between equal splits of a tree.
+        # The numbers of features depend on earlier calls, and the order of columns decides between equal splits of a
+        # tree. Columns are therefore sorted by name.
         names = list(islice(self._numbers, size))
         order = sorted(np.flatnonzero(v > 1e-9).tolist(), key=lambda at: (-v[at], names[at]))[:MOST_COLUMNS]
         return np.array(sorted(order, key=names.__getitem__), np.int64)

@@ -9,13 +9,13 @@
 | e      | out-of-fold predictions by trees (`trees`)                                                   | (n,)   |
 
 The trees are compared with a rival, a Gaussian process of at most `FIRST` networks of the other folds, by predictions
-of networks of fold 0 (`comparison`). The correction by a process of errors has no part in it: errors of the other folds
-are those of models that have seen fold 0. After 1,000 evaluations of NAS-Bench-101 the rival is clearly better, after
-2,500 it no longer is.
+of networks of fold 0 (`comparison`). The comparison leaves out the Gaussian process of the errors, because the errors
+of the other folds are those of models that were fitted to fold 0. After 1,000 evaluations of NAS-Bench-101 the rival is
+clearly better; after 2,500 it is not.
 
-A history is a prefix and the evaluations since. Prefixes grow by a tenth, so that a model serves many steps; it is a
-function of the prefix alone, and the same in every process. The latest fiftieth of a history is never in the prefix:
-evaluations of several trainers arrive out of order.
+A history consists of a prefix and the later evaluations. Prefixes grow by a tenth, so that one model is used for many
+steps. The model is a function of the prefix alone, and the same in every process. The latest fiftieth of a history is
+never in the prefix, because evaluations of several trainers arrive out of order.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from archive.agents.surrogates.stacking import FittedStackedGP, StackedGP
 from archive.architecture.graph import Architecture
 
 FIRST = 1000
-"""Evaluations up to which every surrogate uses all of them as before, and networks of a Gaussian process beyond."""
+"""Number of networks up to which the surrogate of few evaluations is used, and to which the rival is fitted at most."""
 GROWTH, LATEST = 0.1, 0.02
 RELEVANT = 400
 """Networks of the Gaussian process of the errors of the trees."""
@@ -110,8 +110,8 @@ class Prefix:
             transform: Outcome transform of the trees.
             features: Features of networks.
             errors: The Gaussian process of the errors of the trees.
-            rival: What the trees are compared with.
-            most: Networks that it is fitted to.
+            rival: The model that the trees are compared with.
+            most: Most networks that the rival is fitted to.
         """
         content = Merged.of(networks, scores)
         distinct, means = content.networks, content.means
@@ -121,7 +121,7 @@ class Prefix:
         trees = CrossFittedTrees.fit(features.matrix(distinct, columns), values)
         residuals = values - trees.out_of_fold
         unit = float(residuals.std()) or 1.0
-        # With each evaluation by itself, so that the noise is fitted to those of one network.
+        # One row for each evaluation, so that the noise is fitted to the replicates of a network.
         rows = np.array([content.position[one.key] for one in networks], np.int64)
         near = np.flatnonzero(np.isin(rows, relevant(means, RELEVANT)))
         errors_near = (scale.standardise(scores[near]) - trees.out_of_fold[rows[near]]) / unit
@@ -212,7 +212,7 @@ def process_of_errors(
 def _rival_of(
     rival: StackedGP, evaluated: tuple[Sequence[Architecture], Array, Integers], chosen: Integers
 ) -> FittedStackedGP:
-    """Return the rival, fitted to every evaluation of the chosen networks: it merges replicates itself.
+    """Fit the rival to all evaluations of the chosen networks; it merges replicates itself.
 
     Args:
         rival: The rival.

@@ -1,7 +1,7 @@
-"""Distances to blocks of networks that every proposal asks for again.
+"""Cache of distances to blocks of networks that every proposal requests again.
 
-The trees of a prefix predict the same values at every step, so that the promising networks of a block of candidates are
-the same ones until the next prefix. Of the relevant networks, which they are compared with, a step replaces a few.
+The trees of a prefix predict the same values at every step, so that the promising networks of a block of candidates
+stay the same until the next prefix. A step replaces only a few of the relevant networks, from which the distances are.
 
 | symbol | meaning                                              | shape     |
 |--------|------------------------------------------------------|-----------|
@@ -27,7 +27,7 @@ from archive.architecture.graph import Architecture
 from archive.kernels.base import Components
 
 SHORTEST = 128
-"""Columns of the smallest block that is cached: neighbourhoods in a local search are smaller, and never asked again."""
+"""Columns of the smallest block that is cached: neighbourhoods in a local search are smaller, and do not recur."""
 MOST_BLOCKS = 32
 
 
@@ -38,7 +38,7 @@ class RecurringBlocks:
     Threads may share one.
 
     Args:
-        pairwise: What computes the distances.
+        pairwise: Computes the distances.
     """
 
     def __init__(self, pairwise: Pairwise) -> None:

@@ -1,4 +1,4 @@
-"""Distinct networks of a history, and the ones that a Gaussian process of a few hundred is fitted to."""
+"""Distinct networks of a history, and the choice of a few hundred of them for a Gaussian process."""
 
 from __future__ import annotations
 
@@ -54,11 +54,13 @@ class Merged:
 
 
 def relevant(values: Array, most: int) -> Integers:
-    """Return ascending positions of networks for a Gaussian process: half the best, a quarter the latest, others.
+    """Return the positions of networks for a Gaussian process, ascending.
+
+    Half of them are the best networks, a quarter the latest, and the rest are spread over the others.
 
     Args:
         values: (n,) float64, in the order of evaluation.
-        most: Number of positions, of fewer networks all.
+        most: Number of positions; all if there are fewer networks.
     """
     if len(values) <= most:
         return np.arange(len(values))

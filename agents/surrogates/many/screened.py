@@ -24,7 +24,7 @@ BLOCK, PROMISING = 1024, 80
 of NAS-Bench-101, nine of the ten networks of greatest expected improvement, the greatest too, were among the first 58
 of 4,001 by the trees."""
 LATER = 250
-"""Most networks whose evaluations since the prefix a step adds to the process."""
+"""Most networks whose evaluations after the prefix are added to the process."""
 
 
 @final
@@ -47,13 +47,17 @@ class ScreenedProcess(Fitted):
     ) -> ScreenedProcess:
         """Return the process of a prefix with the evaluations since of the relevant networks among them."""
         content = Merged.of(architectures, scores)
-        # All evaluations of a network, or none: the best ones alone would be the lucky ones.
+        # All evaluations of a network or none of them: the best ones alone would be lucky ones.
         chosen = {content.networks[at].key for at in relevant(content.means, LATER).tolist()}
         near = [at for at, one in enumerate(architectures) if one.key in chosen]
         return cls(prefix, process.observe([architectures[at] for at in near], scores[near]))
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
-        """See `Fitted.posterior`; in a call with more than `BLOCK` networks the others lose to the promising ones."""
+        """See `Fitted.posterior`.
+
+        In a call with more than `BLOCK` networks, only the promising ones have the posterior of the process. The others
+        have the least mean and the least variance among these, so that no acquisition prefers them.
+        """
         if joint or not architectures:
             return self.process.posterior(architectures, joint=joint)
         if len(architectures) <= BLOCK:
@@ -76,7 +80,7 @@ class ScreenedProcess(Fitted):
         return self.process.noises()
 
     def _exact(self, architectures: Sequence[Architecture]) -> Posterior:
-        """Return the posterior under the process; a short list consists of networks that were ranked before."""
+        """Return the posterior under the process, cached: a short list consists of networks that were ranked before."""
         new = {one.key: one for one in architectures if one.key not in self._known}
         inner = self.process.posterior(list(new.values()))
         self._known.update(zip(new, zip(inner.means.T, inner.variances.T, strict=True), strict=True))
@@ -91,6 +95,6 @@ def promising(means: Array, variances: Array, most: int) -> Integers:
     Args:
         means: (m,) float64: f.
         variances: (m,) float64: s2.
-        most: Number of positions, of fewer networks all.
+        most: Number of positions; all if there are fewer networks.
     """
     return np.argsort(-(means + 2.0 * np.sqrt(variances)), kind="stable")[:most]

@@ -17,13 +17,13 @@
 
     g(score) ~ f + c mu, with variance v (c^2 + s2 / a)
 
-Far from the relevant networks v = a, and the variance is that of the errors plus s2. An evaluation of a network tells
-its error and, at once, how far the models of the folds are off: both shares shrink alike. With s2 in full, a noisy
-network would be evaluated again for ever.
+Far from the relevant networks v = a, and the variance is that of the errors plus s2. An evaluation of a network reveals
+the error of the trees and, with it, that of the models of the folds, so that both terms shrink alike. If s2 were added
+in full, a noisy network would be evaluated again for ever.
 
-The trees learn from every evaluation and predict well far from all of them. The process has what trees lack:
-evaluations since the prefix change it at once, pending proposals shrink its variance, and it is certain near
-evaluated networks.
+The trees are fitted to every evaluation and predict well far from all of them. The Gaussian process has three
+properties that trees lack: evaluations after the prefix change it at once, pending proposals reduce its variance, and
+its variance is small near evaluated networks.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ManyEvaluations(Surrogate):
         few: Surrogate of the evaluations of up to `first` networks.
         features: Features of the trees; several surrogates of a space may share them.
         process: Model of the errors of the trees; its transform is not used.
-        rival: What the trees are compared with, and replaced by where it is clearly better. Its distances must be
+        rival: Model that replaces the trees where it ranks held-out networks clearly better. Its distances must be
             cheap: the comparison needs 1.5 million.
         transform: Outcome transform of the trees: one of `archive.agents.surrogates.outcome_transforms`, or its name.
         prefixes: Cache of the models, which several surrogates may share.
@@ -91,10 +91,10 @@ class ManyEvaluations(Surrogate):
         return len(architectures) > self.first and len({one.key for one in architectures}) > self.first
 
     def everywhere(self) -> ManyEvaluations:
-        """Return a surrogate whose posterior is a prediction for every network, not for the promising ones alone.
+        """Return a surrogate whose posterior is a prediction for every network, not only for the promising ones.
 
-        A product of several models needs it: a network that loses by one of them may win by the others. The rival
-        would take seconds for all networks, and is not used.
+        A product of several models needs such predictions: a network of low rank by one model may have a high rank by
+        the others. The rival is not used, because its predictions for all networks would take seconds.
         """
         return ManyEvaluations(
             *(self.few, self.features, self.process, self.rival, self.transform, self._prefixes, self.first), True
@@ -127,10 +127,10 @@ class ManyEvaluations(Surrogate):
         return replace(corrected, everywhere=self._everywhere)
 
     def incumbents(self, architectures: Sequence[Architecture], scores: Array) -> tuple[Architecture, ...]:
-        """Return the networks among which that of the greatest posterior mean is, those of the greatest mean score.
+        """Return the networks among which the incumbent is chosen by posterior mean: those of the greatest mean scores.
 
-        The process of errors knows their evaluations. Of others the trees alone know, and one with a lucky evaluation
-        would be evaluated again for ever.
+        Their evaluations are conditioned on in the Gaussian process of the errors. Those of other networks affect the
+        trees alone, so that a network with one lucky evaluation would be evaluated again for ever.
 
         Args:
             architectures: The network of each of n evaluations.
@@ -173,7 +173,8 @@ class CorrectedTrees(Fitted):
         for row, one in enumerate(near):
             if (at := prefix.content.position.get(one.key)) is not None:
                 predicted[row] = prefix.trees.out_of_fold[at]
-        # The mean of k evaluations is as certain as k equal ones; else a network would be evaluated again for ever.
+        # The mean of k evaluations has the noise variance of k equal ones. With that of one evaluation, the network
+        # would be evaluated again for ever.
         counts = content.counts[chosen]
         repeated = [one for one, count in zip(near, counts.tolist(), strict=True) for _ in range(count)]
         residuals = np.repeat((values - predicted) / prefix.unit, counts)
@@ -183,8 +184,8 @@ class CorrectedTrees(Fitted):
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`; in a call with more than `BLOCK` networks only the promising ones are corrected.
 
-        The others have the posterior mean f. Their variance is the least of the corrected ones, so that they lose to
-        these; `everywhere` it is the one far from the relevant networks, c^2 a + s2.
+        The others have the posterior mean f. Their variance is the least among the corrected ones, so that acquisitions
+        prefer those. With `everywhere`, it is the variance far from the relevant networks, c^2 a + s2.
         """
         means, variances = self.prefix.predict(architectures)
         if joint:

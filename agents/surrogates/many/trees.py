@@ -8,9 +8,9 @@
 | f, s2  | mean and variance of f_k over the models                           | (m,)   |
 | e      | out-of-fold predictions of the evaluated networks, e_i = f_(i mod K)| (n,)  |
 
-y - e are errors that the model would have made on new networks; y - f of evaluated ones are smaller, because trees are
-fitted to them. scikit-learn's histogram gradient boosting grows the trees (Ke et al.: LightGBM, 2017): O(n F) a level.
-Nothing is drawn at random, so that equal data give equal trees.
+y - e are errors on networks to which the model was not fitted. The errors y - f of evaluated networks are smaller,
+because the trees were fitted to them. scikit-learn's histogram gradient boosting grows the trees (Ke et al.: LightGBM,
+2017), in O(n F) a level. Nothing is drawn at random, so that equal data give equal trees.
 """
 
 from __future__ import annotations

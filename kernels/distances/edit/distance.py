@@ -46,11 +46,11 @@ class EditDistance(PairDistance[Sequenced]):
     Eq. (4) and eq. (6) of the paper differ: (4) matches every layer of the shorter network, (6) may leave out layers of
     both. This is (6), as in the authors' code: it is never larger, and only (6) satisfies the triangle inequality.
     For lambda > 0 the distance is a metric on networks (theorem 1): symmetric, 0 for the same network and for no other,
-    with the triangle inequality; for lambda = 0 it is a pseudo-metric. Eqs. (5) and (8) are weighted Jaccard distances,
-    at most 1, hence metrics; inserting or removing costs 1; so D_l is an edit distance of sequences with metric costs
-    (Sellers 1974) and D_s an assignment with metric costs. Neither d nor d^2 is of negative type: exp(-d / 10) on 60
-    NAS-Bench cells and exp(-d^2) on 60 networks of the cnn space have negative eigenvalues. The embedding of
-    `archive.kernels.distances.bourgain` gives a valid kernel.
+    with the triangle inequality. For lambda = 0 it is a pseudo-metric. Eqs. (5) and (8) are weighted Jaccard distances,
+    which are metrics of at most 1, and inserting or removing costs 1. D_l is therefore an edit distance of sequences
+    with metric costs (Sellers 1974), and D_s an assignment with metric costs. Neither d nor d^2 is of negative type:
+    exp(-d / 10) on 60 NAS-Bench cells and exp(-d^2) on 60 networks of the cnn space have negative eigenvalues. The
+    embedding of `archive.kernels.distances.bourgain` gives a valid kernel.
 
     `archive.kernels.distances.edit.sequence` defines the sequence and the skips of networks that are no chain with
     skips, which the paper leaves open. Preparing costs the canonical ranks, O(edges log layers) for most networks. A

@@ -11,8 +11,8 @@ it passes over. Networks with parallel branches or dead ends have no such chain.
 - Where adjacent layers of the sequence have no edge, the chain has a break: a skip of another kind, with u the rank
   before it and delta 0. Without breaks, two parallel and two consecutive branches could have equal sequences.
 
-So sequence, skips and breaks determine the network, and the paper's networks have the paper's sequences. As in the
-authors' code, matching skips of two kinds costs 1.
+Sequence, skips and breaks determine the network, and the paper's networks have the paper's sequences. As in the
+authors' code, matching a skip with a break costs 1.
 """
 
 from __future__ import annotations

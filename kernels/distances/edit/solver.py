@@ -1,9 +1,9 @@
 """Compiled edit distances of many pairs of networks: the dynamic programme of eq. (6), the assignment of eq. (7).
 
-The common parts of two networks are left out first. All costs are metrics in which inserting costs 1, hence some
-optimal alignment matches a common beginning and end of the layers, and some optimal matching the skips that both have:
-exchanging two matches never costs more, by the triangle inequality. Networks that are a few operations apart, of which
-a search compares thousands, are then small problems.
+The common parts of two networks are left out first. All costs are metrics in which inserting costs 1. By the triangle
+inequality, exchanging two matches never costs more. Hence some optimal alignment matches the common beginning and the
+common end of the layers, and some optimal matching contains all common skips. A search compares thousands of networks
+that are a few operations apart, which are then small problems.
 
 The assignment is found by shortest augmenting paths (Jonker and Volgenant 1987), one for each of the fewer skips.
 """
