@@ -28,7 +28,7 @@ class _Piece(NamedTuple):
 
 
 def columns_of(cypher: str) -> list[str]:
-    """Return the names of a query's columns; empty if its text has no RETURN, or a `*`."""
+    """Return the names of a query's columns; empty for a text without RETURN or with `RETURN *`."""
     pieces = list(_outside_brackets(cypher))
     clauses = [at for at, piece in enumerate(pieces) if piece.text.upper() == "RETURN" and not _is_name(pieces, at)]
     if not clauses:

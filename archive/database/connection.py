@@ -38,7 +38,7 @@ T = TypeVar("T")
 Work = Callable[[neo4j.ManagedTransaction], T]
 Dialect = Literal["embedded", "neo4j"]
 
-# The driver logs its own retries, which do not concern a user; a caller that wants to see them adds a handler.
+# The driver logs its own retries, which do not concern a user. A program that needs these logs adds a handler.
 logging.getLogger("neo4j").addHandler(logging.NullHandler())
 
 _CONNECT_SECONDS = 5.0
@@ -169,7 +169,7 @@ class Connection:
             patience: Maximum duration of an outage in seconds; the settings' by default.
 
         Raises:
-            StoreError: It does not.
+            StoreError: The server does not answer, or refuses the login.
         """
         agent = self.read(lambda tx: str(tx.run("RETURN 1").consume().server.agent), patience=patience)
         # A remote ArcadeDB server has the embedded server's dialect, too.
@@ -238,7 +238,7 @@ class Connection:
         if self._dialect == "embedded":
             work = limited(work)
         with self.session(write=kind == "execute_write") as session:
-            # ArcadeDB commits a bare statement in parts, and loses some of them beside other writers.
+            # ArcadeDB commits an auto-commit statement in parts, some of which are lost beside other writers.
             if single and (kind == "execute_read" or self._dialect == "neo4j"):
                 return work(cast(neo4j.ManagedTransaction, session))
             with pipelined(session):
@@ -288,7 +288,7 @@ class Connection:
                 self._bookmarks = GraphDatabase.bookmark_manager()
 
     def _server_left(self, instance: str) -> bool:
-        """Whether the embedded server of an attempt has ended: meanwhile, any error is possible, and means nothing."""
+        """Whether the embedded server of an attempt has ended: any error of the attempt may then be a consequence."""
         if self.settings.uri is not None:
             return False
         server = embedded.find(self.settings)

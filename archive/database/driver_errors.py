@@ -39,7 +39,7 @@ _DISK_FULL = re.compile(r"no space left|disk (is )?full|quota exceeded", re.IGNO
 
 
 def is_passing(error: DriverError | Neo4jError) -> bool:
-    """Whether the same work may succeed in another run: after a conflict, or a short absence of the server."""
+    """Whether the same work may succeed in another run, as after a conflict or a short outage of the server."""
     passing = error.is_retryable() or isinstance(error, ServiceUnavailable | SessionExpired)
     return passing or bool(_GONE_MEANWHILE.search(f"{_text(error)} {error}"))
 

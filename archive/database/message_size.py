@@ -1,7 +1,7 @@
 """Size of a statement with its parameters, as a message to the server.
 
-ArcadeDB takes 16 MiB in one message. Its answer to a longer one is lost, and the driver waits for an answer without
-end. So such a statement is refused here, and writers of many rows cut them into parts.
+ArcadeDB accepts messages of up to 16 MiB. It sends no answer to a longer one, for which the driver would wait for ever.
+Longer statements are therefore refused here, and writers of many rows cut them into parts.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LARGEST_BYTES = 15 * 2**20
-"""Largest message that is sent to an embedded server, with a margin for what the driver adds."""
+"""Largest message that is sent to an embedded server, less a margin for the bytes that the driver adds."""
 PART_BYTES = 4 * 2**20
 """Size of the parts of a large write."""
 
 _NUMBERS = frozenset({int, float, bool, type(None)})
 _NUMBER = 9
-"""Bytes of a number, at most."""
+"""Most bytes of a number."""
 _HEADER = 5
-"""Bytes that state the type and the length of a text, list or map, at most."""
+"""Most bytes of the header of a text, list or map, which has its type and length."""
 
 
 def encoded_size(value: Any) -> int:
-    """Return the bytes of a value in a message (PackStream), at most; a list of numbers is not searched one by one."""
+    """Return an upper bound of the bytes of a value in a message (PackStream); fast for lists of numbers."""
     kind = type(value)
     if kind in _NUMBERS:
         return _NUMBER
     if kind is str:
         return _HEADER + (len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass")))
     if kind is dict:
-        # Rows of a table consist of numbers, mostly: a call for each would take twice the time.
+        # Most values of a table's rows are numbers, and a call for each would take twice the time.
         size = _HEADER
         for name, each in value.items():
             size += _HEADER + len(name) if name.isascii() else encoded_size(name)
@@ -75,7 +75,7 @@ def check_size(statement: str, parameters: Mapping[str, Any]) -> None:
     """Check that a statement fits in one message to an embedded server.
 
     Raises:
-        MessageTooLargeError: It does not.
+        MessageTooLargeError: The statement is larger.
     """
     size = encoded_size(statement) + encoded_size(parameters)
     if size > LARGEST_BYTES:
@@ -100,7 +100,7 @@ class _LimitedTransaction:
 
 
 def _size_of_numbers(values: list[Any] | tuple[Any, ...], kinds: set[type]) -> int:
-    """Return the bytes of numbers, at most; all integers take as much as the largest."""
+    """Return an upper bound of the bytes of numbers: every integer counts like the largest one."""
     if float in kinds or type(None) in kinds or not values:
         return _NUMBER * len(values)
     most = max(abs(min(values)), abs(max(values)))

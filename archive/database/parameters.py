@@ -19,7 +19,7 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
     """Check that all values can be sent.
 
     Raises:
-        UsageError: One cannot; the message names the parameter.
+        UsageError: A value cannot be sent; the message names the parameter.
     """
     for name, value in parameters.items():
         level, depth = [value], 0

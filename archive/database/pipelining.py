@@ -1,4 +1,4 @@
-"""BEGIN that travels with the first statement: a transaction needs a round trip less.
+"""Pipelined BEGIN: it is sent with the first statement, which saves a round trip of each transaction.
 
     by itself      BEGIN ──> SUCCESS      RUN, PULL ──> rows      COMMIT ──> SUCCESS
     pipelined      BEGIN, RUN, PULL ──> SUCCESS, rows             COMMIT ──> SUCCESS
@@ -6,8 +6,8 @@
 The driver does this in `Driver.execute_query`, whose transaction has one statement. It has no public option for
 transactions of several statements: `Session.execute_read`, `Session.execute_write` and `Session.begin_transaction` wait
 for the answer to BEGIN (neo4j 6.1 to 6.3, `TransactionBase._begin`). The auto-commit transactions of `Session.run` have
-one statement, too, and are not atomic on ArcadeDB. So this module, and no other, sets the internal switch that
-`execute_query` sets. A driver without it works, with a round trip more.
+one statement, too, and are not atomic on ArcadeDB. This module, and no other, therefore sets the internal attribute
+that `execute_query` sets. With a driver that lacks the attribute, each transaction takes one more round trip.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Read-only guard: a check that a Cypher text can only read, the first of three protections of the data.
 
-The text is cut into tokens; words inside comments, strings and quoted names do not count. It is refused if it contains
-a writing word at the place of a clause, a procedure or a function that is not on the list of harmless ones, or a second
-statement. A word at the place of a name is no clause: `n.set`, `:Create`, `{delete: 1}`, `AS merge` are accepted. In
-doubt the guard refuses, and the message explains how to write the name: in backticks.
+The text is cut into tokens; words inside comments, strings and quoted names do not count. The guard refuses a text
+with a keyword of a writing clause, with a procedure or a function that is not on the list of harmless ones, or with a
+second statement. A keyword in the position of a name is accepted: `n.set`, `:Create`, `{delete: 1}`, `AS merge`. An
+ambiguous text is refused, with a message that tells to put the name in backticks.
 
-The guard lists permitted words wherever the list is short (the first word, procedures, namespaces of functions), so
-that it refuses a command of a newer server until the command is reviewed.
+Wherever the list is short (first keyword, procedures, namespaces of functions), the guard lists what is permitted. A
+command of a newer server is therefore refused until it is listed.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def require_read_only(cypher: str) -> None:
 
 
 def without_end_mark(cypher: str) -> str:
-    """Return the text without a closing `;` and the rest after it, which one of the servers does not accept."""
+    """Return the text without a closing `;` and what follows it, because not every server accepts a `;`."""
     try:
         tokens = _tokens(cypher)
     except ReadOnlyError:

@@ -1,9 +1,9 @@
 """Shared statements of the store: locks, properties that depend on a state, and writes that count their rows.
 
-`MATCH … SET` silently skips rows that it cannot find. On ArcadeDB this happens, very rarely, to existing rows: a
-traversal that races with a commit on the same node may see no relationships (about one row in 50,000, at a thousand
-writes a second). So the neighbours of a row are looked up by an index, not through nodes with many writers, and a
-statement that must not skip rows counts the rows that it wrote.
+`MATCH … SET` silently skips rows without a match. On ArcadeDB, an existing row is skipped very rarely: a traversal that
+races with a commit on the same node may see no relationships (about one row in 50,000, at a thousand writes a second).
+Neighbours of a row are therefore looked up by an index, not through nodes with many writers, and a statement that must
+not skip rows counts the rows that it wrote.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def write_all(tx: ManagedTransaction, statement: str, rows: Sequence[Mapping[str
         parameters: Others of the statement.
 
     Raises:
-        IncompleteWriteError: It wrote fewer; the connection then runs the transaction again.
+        IncompleteWriteError: The statement wrote fewer rows; the connection then runs the transaction again.
     """
     record = tx.run(statement, rows=list(rows), **parameters).single(strict=True)
     if record["written"] != len(rows):

@@ -1,8 +1,8 @@
 """A user's query: guarded, limited in time and rows, and rolled back unless it may write.
 
-Three protections are between a query and the data, because ArcadeDB enforces none: the guard checks the text
-(`archive.database.read_only`), the session requests READ access (enforced by Neo4j), and the transaction is rolled back
-in any case.
+A query that may not write meets three protections, because ArcadeDB itself enforces none: the guard checks the text
+(`archive.database.read_only`), the session requests READ access (enforced by Neo4j), and the transaction is always
+rolled back.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _NEEDS_ITS_OWN_TRANSACTION = (
 
 # A user's write may invalidate the counts of a study and the cached proposals of a reader.
 REWRITTEN = f"MATCH (s:Study) SET {rewritten('s')}, {revised('s')}"
-# How long that is tried after an error of the write itself.
+# Longest time for running `REWRITTEN` after an error of the user's write.
 REWRITE_SECONDS = 5.0
 
 Page = tuple[int, int | None]
@@ -96,8 +96,9 @@ def run_query(
         connection: Connection to the archive.
         cypher: One statement.
         parameters: Values of its `$parameters`.
-        write: Whether it may write. On an embedded server it waits for its turn. After a conflict with another writer,
-            which rolls it back, it runs again; if its outcome is unknown, or it commits in parts, it does not.
+        write: Whether the query may write. On an embedded server it waits for its turn. It runs again after a conflict
+            with another writer, which has rolled it back. It does not run again if its outcome is unknown, or if it
+            commits in parts.
         limit: Maximum number of rows to return; further ones are cut off, and the result says so.
         skip: Number of rows to skip; a query of several pages needs an ORDER BY.
         timeout: Seconds after which the server ends it.
@@ -150,9 +151,10 @@ def _rolled_back(
 def _written(
     connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, timeout: float | None
 ) -> QueryResult:
-    """Run a user's query that may write, with exclusive access, and again after a conflict, which has rolled it back.
+    """Run a user's query that may write, with exclusive access.
 
-    A user's write need not be idempotent, so it does not run again if its outcome is unknown.
+    It runs again after a conflict, which has rolled it back. It does not run again if its outcome is unknown, because a
+    user's write need not be idempotent.
     """
     connection.ping()
     connection.require_space()
@@ -203,7 +205,8 @@ def _in_parts(
 ) -> QueryResult:
     """Run a statement that accepts no enclosing transaction, once: `CALL { … } IN TRANSACTIONS`, schema commands.
 
-    What it has committed before an error stays. So it does not run again, and counts are invalid in any case.
+    The parts that it committed before an error stay. It therefore does not run again, and cached counts are invalidated
+    even after an error.
     """
     connection.write(_rewrite, alone=True)
     try:
@@ -211,7 +214,7 @@ def _in_parts(
             with _time_limit(connection, cypher, timeout) as text:
                 answer = _collect(session.run(neo4j.Query(text, timeout=timeout), parameters), *page)
     except BaseException as error:
-        # What happened to the query is the error to report, not that its server is still away.
+        # The error of the query is reported, not a further error of a server that is still unreachable.
         with contextlib.suppress(ArchiveError):
             connection.write(_rewrite, alone=True, patience=REWRITE_SECONDS)
         if not isinstance(error, DriverError | Neo4jError):

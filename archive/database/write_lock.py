@@ -11,8 +11,8 @@ has failed twice gets exclusive access, too.
 Two file locks make a turnstile: every writer passes the gate, and a writer that needs exclusive access holds the gate
 while it waits for the others to finish. Writers that would all change the same records, such as claims of proposals,
 form a lane with an additional lock, and run one after the other. The system releases the locks of a killed process.
-Turns only save time, transactions are as safe without them: a writer that waits too long, because a process was
-suspended within its turn, proceeds without the lock.
+Turns save time and are not needed for safety: a writer that waits too long, because a process was suspended during its
+turn, proceeds without the lock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pathlib import Path
 PATIENCE_SECONDS = 5.0
 """Maximum waiting time for a lock, far longer than any turn."""
 LONG = 4
-"""Transactions of more proposals than this get exclusive access: beside others they would conflict, and run again."""
+"""Number of proposals above which a transaction gets exclusive access: otherwise it would conflict and run again."""
 _PAUSE_SECONDS = 0.002
 _LONGEST_PAUSE_SECONDS = 0.01
 _SHORT_PAUSE_SECONDS = 0.0007

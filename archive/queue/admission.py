@@ -3,10 +3,10 @@
 Every addition to a study first locks its node, so that additions happen one after the other: numbers have no gaps, the
 budget is never exceeded, and no network is proposed twice, however many searches share the study.
 
-The cost of an addition does not grow with the study. The study's node keeps how many proposals there are (`admitted`)
-and the next free number (`next_number`). Everything else that adds or deletes proposals, a load or a user's query,
-removes both, and the next addition counts. Networks are looked up by their functional key. Failures are only counted
-where the budget is near.
+The cost of an addition does not grow with the study. The study's node has the number of proposals (`admitted`) and the
+next free number (`next_number`). Any other write that adds or deletes proposals, by a load or a user's query, removes
+both, and the next addition counts the proposals. Networks are looked up by their functional key. Failed proposals are
+counted only if the budget is nearly used up.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Request:
         outcomes: For each suggestion, its result where that is known already, or the reason why it failed; None for a
             suggestion that has to be evaluated. Without `outcomes`, all have to be.
         after: Number of proposals that the study must have; None allows any number.
-        tokens: One token for each suggestion, instead of `token`. The caller then finds out itself which of them the
-            study has, and passes `after`.
+        tokens: One token for each suggestion, instead of `token`. The caller then checks itself which of them the study
+            has, and passes `after`.
         most: Maximum number of suggestions to store, the first ones that are new; None for all.
     """
 

@@ -5,8 +5,8 @@ A worker registers its capabilities at its start, and a claim leaves out what th
     study       its task, space and recipe are among the worker's             `ClaimFilter`, study by study
     proposal    the worker has the memory, and has not refused it before      query of the claim
 
-A registered task that ends with a colon, such as `csv:`, stands for all tasks on files of users: which of them a
-trainer may open is found out at the start of a trial. A registered table stands for its tasks with noise, `NAME~SD`.
+A registered task that ends with a colon, such as `csv:`, stands for all tasks on files of users; whether a trainer may
+open the file is checked at the start of a trial. A registered table stands for its tasks with noise, `NAME~SD`, too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ RETURN s.name AS study, t.name AS task, t.protocol AS protocol, space.name AS sp
 NOISE = "~"
 """Separator of a task's name and the standard deviation of its noise."""
 FOREVER = 1 << 62
-"""A number of bytes that no proposal needs."""
+"""A number of bytes larger than the memory that any proposal needs."""
 RECHECK_SECONDS = 60.0
 """Age of a decision about a study after which it is made again: another study may have the same name by now."""
 

@@ -13,7 +13,7 @@
 | `limit`         | limit of the trainer exceeded                                        | final                  |
 | `training`      | training diverged, invalid network, faulty recipe                    | final                  |
 
-A proposal that goes to another worker keeps its attempts, and its worker does not get it again
+A proposal that goes to another worker loses no attempt, and the worker that refused it does not get it again
 (`Proposal.refused_by`). After a lost attempt another worker may try, while attempts are left.
 """
 

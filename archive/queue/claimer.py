@@ -1,4 +1,4 @@
-"""Claimer: looks at the queue, and claims from it.
+"""Claimer: reads the head of the queue, and claims proposals from it.
 
     look ──> empty: nothing more                                   one read, which locks nothing
       ├──> expired leases ──> end them ──> look                    a write, now and then
@@ -8,9 +8,9 @@ A worker that claims one proposal after the other looks twice a second: it keeps
 next claims are one write each. So a change of the order by another process, a promotion for example, takes effect
 within half a second; a change by this process takes effect at once (`Claimer.forget`).
 
-Each claim, and most looks, are one statement. Searching the running proposals for expired leases costs time in
-proportion to their number, and one worker of a fleet has to do it: a caller searches less often, the more workers there
-are.
+Each claim, and most looks, are one statement. Searching the running proposals for expired leases takes time in
+proportion to their number. It is enough that one worker of a fleet searches, so the interval between the searches of a
+caller grows with the number of workers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SEARCH_SECONDS = 1.0
 """Minimum interval between two searches of a caller that takes the whole head, and polls often."""
 SEARCH_SECONDS_A_WORKER = 0.25
 FEW_WORKERS = 3
-"""Number of other workers beside which every look searches."""
+"""Number of other workers up to which every look searches for expired leases."""
 UNMARKED_SECONDS = 10.0
 """Minimum interval between two looks for proposals that another program has put back without marking them open."""
 HEAD_SECONDS = 0.5
@@ -139,8 +139,8 @@ class Claimer:
             ids[:] = claims.candidates(head.queue, request, collisions + run)
             return claims.take(tx, request, ids, again=run > 0)
 
-        # Proposals of the head of the queue share pages of ArcadeDB. Of claims at the same time two in five had to run
-        # again: with eight workers, one after the other makes 145 instead of 125 life cycles a second.
+        # Proposals at the head of the queue share pages of ArcadeDB, and two in five simultaneous claims had to run
+        # again. With eight workers, claims in one lane gave 145 life cycles a second instead of 125.
         taken = self._connection.write(work, single=True, lane="claims")
         if request.count == 1:
             self._keep(request, head, ids, taken)

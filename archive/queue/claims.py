@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 HEAD = 64
 CANDIDATES = 64
-"""Proposals that a claim of one names: the other workers may have claimed the first ones since the look."""
+"""Candidates of a claim of one proposal: other workers may have claimed the first ones since the look."""
 LONGEST_HEAD = 512
-"""Longest head, of as many workers and more. A longer one would cost more time than the collisions that it avoids."""
+"""Longest head, for this number of workers or more. A longer one takes more time than the collisions that it avoids."""
 TRIES = 8
-"""Looks at the queue of one claim: each further one finds that other workers have taken the choice before."""
+"""Most looks of one claim at the queue. A further look follows if other workers have claimed all candidates."""
 
 OF_ANY = """
 MATCH (p:Proposal {state: $state})

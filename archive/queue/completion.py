@@ -1,7 +1,7 @@
 """Completion: the only code that gives a proposal its result.
 
-A result may come from the worker that holds the proposal, from a worker that has lost it, from a rung, or together with
-the proposal itself. Each of them is a `ProposalResult`, and one statement writes any number of them: the proposal's
+A result may come from the worker that holds the proposal, from a worker that has lost it, from a rung, or with the
+creation of the proposal. Each of them is a `ProposalResult`. One statement writes any number of results: the proposal's
 state and the properties that depend on it, the Evaluation, and its relationships.
 
     (:Proposal {state: COMPLETE | PRUNED}) -[:RESULTED_IN]-> (:Evaluation) -[:OF]-> (:Architecture)

@@ -83,8 +83,8 @@ class Entry:
         proposal: Id of the proposal.
         number: Its number in the study.
         event: What happened.
-        who: Id of the agent for `proposed`, of the worker for all other events; None for those of users and of the
-            queue itself.
+        who: Id of the agent for `proposed`, of the worker for all other events; None for events that a user or the
+            queue itself caused.
         details: Further properties: of a proposal its architecture, acquisition and basis; of a claim the attempt; of
             a failure the reason and its cause; of a result value, epochs, seconds and device, or the id of the
             evaluation that is reused.

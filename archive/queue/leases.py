@@ -39,7 +39,7 @@ _CENTURY = 100 * 365 * 86400.0
 LOG_LENGTH = 4000
 """Maximum number of characters of a trial's log that are kept with a failed attempt."""
 MOST_REFUSALS = 200
-"""Workers that a proposal remembers to have refused it; a machine whose trainer restarts for days adds many."""
+"""Most ids in `Proposal.refused_by`: a machine whose trainer restarts for days would add many."""
 
 LOCK = """
 UNWIND $ids AS id

@@ -98,7 +98,7 @@ def checked_priority(priority: Any) -> float:
     """Return a priority as a float.
 
     Raises:
-        UsageError: It is not a finite number, and has no place in an order.
+        UsageError: It is not a finite number, and cannot be ordered.
     """
     try:
         number = float(priority)

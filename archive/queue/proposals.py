@@ -126,11 +126,10 @@ class Proposals:
         token: str | None = None,
         again: bool = False,
     ) -> builtins.list[Claim]:
-        """Claim several proposals that the worker can run (`fit`), by number, under one token and in one transaction.
+        """Claim at most `most` proposals, under one token and in one transaction; returns them by number.
 
-        The worker gets a fair share of the queue at most, so that other workers get theirs. With `whole`, for workers
-        that answer immediately, it may get all; `archive.queue.claims.ClaimRequest` states the price. With `again`, an
-        earlier call with this token got no answer; if it was granted, its proposals are returned, with renewed leases.
+        The worker gets at most its fair share of the queue. `archive.queue.claims.ClaimRequest` describes `whole`, by
+        which it may get more, and `fit` and `again`.
         """
         request = claims.ClaimRequest(
             *(worker, token or uuid.uuid4().hex, study, leases.milliseconds(lease_seconds), self._limit, most, whole),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from archive.database.connection import Connection
 
-# Proposals that are alike are one row, with the first of them.
+# Proposals with the same requirements are one row, with the id of the first one.
 WAITING = """
 MATCH (p:Proposal {state: 'WAITING'})
 USING INDEX SEEK p:Proposal(state)
@@ -29,7 +29,7 @@ ORDER BY first
 """
 
 MOST_WORKERS = 3
-"""Workers whose reasons a text names."""
+"""Most workers whose reasons a text contains."""
 
 
 @dataclass(frozen=True, slots=True)

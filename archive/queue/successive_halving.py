@@ -42,7 +42,7 @@ REDUCTION = 3
 """Default reduction: one of this many proposals is promoted."""
 
 _MOST_RUNGS = 64
-"""Number of rungs above which no training is long enough: each is at least twice as long as the one below."""
+"""Largest number of rungs: each is at least twice as long as the one below, and no training is long enough for more."""
 _LARGEST_SHOWN = 10**9
 
 
@@ -86,7 +86,7 @@ class Rungs:
         """
         if count < 2:
             raise UsageError(f"there must be at least 2 rungs, or epochs in increasing order such as 2,6, got {count}")
-        # A power with more digits than a reader needs, or than memory holds, is not computed.
+        # A power with thousands of digits is not computed.
         shortest = reduction ** (count - 1) if count <= _MOST_RUNGS else None
         if shortest is None or whole < shortest:
             needed = f"{reduction}^{count - 1}" if shortest is None or shortest > _LARGEST_SHOWN else str(shortest)

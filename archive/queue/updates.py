@@ -160,7 +160,7 @@ def may_be_held(notices: Sequence[Notice]) -> bool:
 
 
 def settle_held(tx: ManagedTransaction, notices: Sequence[Notice]) -> bool:
-    """Store reports, or results, in a few statements; False if some were not stored, and all may be sent again.
+    """Store reports or results in a few statements; False if some were not stored, and `settle` must store all.
 
     Args:
         tx: A transaction, or a session.

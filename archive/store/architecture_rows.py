@@ -13,7 +13,7 @@ Row = dict[str, Any]
 # Names that all layers have: an attribute of such a name is stored with the prefix.
 OWN = frozenset(["index", "op", "units", "stride"])
 PREFIX = "attribute_"
-# Attributes that nobody asks for, and that may have megabytes; they are in the network's text.
+# Attributes that may have megabytes and that no query needs. The network's text has them.
 LARGE = frozenset(["content"])
 
 

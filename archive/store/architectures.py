@@ -172,11 +172,11 @@ class Architectures:
         self._cache(networks)
 
     def find(self, prefix: str) -> str:
-        """Return the one key that begins with a prefix.
+        """Return the only key that begins with a prefix.
 
         Raises:
-            UnknownNameError: No key does.
-            UsageError: Several do.
+            UnknownNameError: No key begins with it.
+            UsageError: Several keys begin with it.
         """
         keys = self._beginning_with(prefix)
         if prefix in keys:
@@ -245,7 +245,7 @@ def store(tx: ManagedTransaction, architectures: Iterable[Architecture]) -> None
     if plain:
         tx.run(ADD, rows=plain).consume()
     for network in networks:
-        # Alone: such a network may have thousands of layers.
+        # One network in a statement, because such a network may have thousands of layers.
         if network.arguments:
             tx.run(ADD_WITH_ATTRIBUTES, rows=[architecture_rows.with_attributes(network)]).consume()
 

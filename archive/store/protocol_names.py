@@ -1,7 +1,7 @@
 """Names of protocols with their variants: `digits/1+morph+recipe:resnet-sgd+objective:valid_loss`.
 
-A protocol's name is everything that a value depends on beside task, architecture and seed: values are comparable within
-one task and one such name. Each part is left out where it is the default, so that there is one name for one meaning.
+A protocol's name identifies everything that a value depends on besides task, architecture and seed: values are
+comparable within one task and one name. A part with its default is left out, so that each protocol has one name.
 
     +morph               networks inherit weights (`archive.trainer.protocols.morph`)
     +recipe:NAME         they are trained by another recipe than the default one (`archive.trainer.recipes`)
@@ -62,7 +62,7 @@ def check_word(kind: str, name: str) -> str:
     """Return the name of a recipe or a metric, if it can stand in the name of a protocol.
 
     Raises:
-        UsageError: It cannot.
+        UsageError: The name has characters or a length that the name of a protocol cannot have.
     """
     if not re.fullmatch(_WORD, name):
         raise UsageError(f"the name of a {kind} must be 1 to 64 letters, digits or ._/@-, got {name!r}")

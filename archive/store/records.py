@@ -113,8 +113,8 @@ class Proposal:
         number: Number in the study, from 0.
         state: State of the proposal.
         architecture_key: Key of the architecture.
-        functional_key: Functional key of the architecture; a study has at most one proposal with each that is no
-            repeat.
+        functional_key: Functional key of the architecture. A study has at most one proposal of each functional key,
+            repeats not counted.
         agent: Id of the agent that made it.
         priority: Priority in the queue; larger is claimed first.
         acquisition: Acquisition value, if the agent has one.
@@ -131,7 +131,7 @@ class Proposal:
         lease_until: End of the lease.
         reason: Reason of the failure.
         cause: Kind of that reason, as `archive.queue.causes` lists them.
-        refused_by: Ids of the workers that could not begin to train it, and do not get it again.
+        refused_by: Ids of the workers that could not begin to train it; they do not get it again.
         memory_bytes: Memory that its training needs at least, known from an attempt that ran out of memory.
         alone: Whether it is trained on a device without other trials, after it ran out of memory beside them.
         curve: Values per epoch of each metric, while it runs.

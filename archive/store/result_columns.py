@@ -67,7 +67,7 @@ WITHOUT_CURVES = "[name IN keys(e) WHERE NOT name STARTS WITH 'curve_' | [name, 
 OF_NETWORK = "MATCH (p)-[:OF]->(a:Architecture)\n"
 
 AT_ONCE = 100
-"""Studies that one transaction reads: to begin and end one takes ArcadeDB as long as to read two thousand results."""
+"""Studies that one transaction reads. Its begin and end take ArcadeDB as long as reading two thousand results."""
 
 _SEPARATOR = "|"
 
@@ -183,9 +183,10 @@ def operations(network: Architecture) -> list[str]:
 
 
 def motifs(network: Architecture) -> list[str]:
-    """Return the skips around two consecutive layers: `one>two>` for an edge, `one>two>past` for a layer.
+    """Return the skips around two consecutive layers with the operations `one` and `two`.
 
-    The skip joins the layer before the two and the layer after them; `past` is the operation of the layer on it.
+    A skip joins the layer before the two and the layer after them. It is `one>two>` for an edge, and `one>two>past` for
+    a path through one layer with the operation `past`.
     """
     ops = [layer.op for layer in network.layers]
     heads: list[list[int]] = [[] for _ in ops]

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from archive.database.connection import Connection
 
-# A reader may see a commit half-way: the state of a proposal before its evaluation. It runs until both are there. The
-# evaluation that is still missing a minute later was deleted, by a query of a user.
+# A reader may see a part of a commit: the state of a proposal without its evaluation. Such a proposal counts as
+# running. If the evaluation is still missing a minute later, a user's query has deleted it.
 VIEW = """
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 WITH p, e, e IS NULL AND p.state IN ['COMPLETE', 'PRUNED'] AND p.finished > timestamp() - 60000 AS half
@@ -129,8 +129,8 @@ class ProposalView:
 class Snapshot:
     """A study with its proposals by number, their count in each state, and the incumbent.
 
-    The incumbent is the best result that meets the study's constraints, of several objectives in the first one among
-    those with a value of each; None before the first.
+    The incumbent is the best result that meets the study's constraints; None before the first such result. With several
+    objectives, it is the best in the first objective among the results with a value of each.
     """
 
     study: Study
@@ -264,8 +264,8 @@ def _incumbent(study: Study, views: tuple[ProposalView, ...]) -> ProposalView | 
 def ranked(study: Study, views: Iterable[ProposalView]) -> list[ProposalView]:
     """Return the results that are numbers, the best first.
 
-    Those that violate the constraints less come first, then whole ones, then those with a value of each objective, then
-    better values in the first one.
+    The order is by violation of the constraints, then whole trainings before partial ones, then results with a value of
+    each objective before others, then by value in the first objective.
     """
     return sorted(_known(views), key=partial(_rank, study))
 
@@ -275,7 +275,7 @@ def _known(views: Iterable[ProposalView]) -> list[ProposalView]:
 
 
 def _rank(study: Study, view: ProposalView) -> tuple[float, bool, bool, float, int]:
-    # Of equal values, the earlier one is first, because a later one is no improvement.
+    # Of equal values the earlier one comes first, because the later one is no improvement.
     score, partial = sign(study.direction) * (view.value or 0.0), view.state is not State.COMPLETE
     return violation_of(study, view), partial, lacks_objective(study, view), -score, view.number
 
@@ -283,14 +283,14 @@ def _rank(study: Study, view: ProposalView) -> tuple[float, bool, bool, float, i
 def _comparable(study: Study, views: tuple[ProposalView, ...]) -> list[ProposalView]:
     """Return the proposals with a value that meet the constraints.
 
-    Partial results are not comparable: they count only without whole ones.
+    Partial results are included only if there are no whole ones, with which they are not comparable.
     """
     met = [view for view in _known(views) if not violation_of(study, view)]
     return [view for view in met if view.state is State.COMPLETE] or met
 
 
 def lacks_objective(study: Study, view: ProposalView) -> bool:
-    """Return whether a result has no finite value of an objective beside the first: no Pareto set has it."""
+    """Return whether a result lacks a finite value of a further objective, which excludes it from the Pareto set."""
     return not all(math.isfinite(view.metrics.get(each.name, math.nan)) for each in study.further)
 
 

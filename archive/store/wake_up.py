@@ -3,9 +3,9 @@
     process that makes proposals wait ──── touches ──> ARCHIVE_HOME/queue.stamp <───── looks at it ── idle trainers
     process that cancels or deletes some ─ touches ──> ARCHIVE_HOME/cancelled.stamp <─ looks at it ── busy trainers
 
-A trainer asks the database rarely. The time of a file costs no transaction, so that trainers with the same home as a
-search begin, and end, within milliseconds. Without a common home, or on a file system without fine times, they find out
-at their next look.
+A trainer queries the database rarely. Reading the modification time of a file needs no transaction, so that trainers
+with the same home as a search start and stop trials within milliseconds. Without a common home, or on a file system
+with coarse times, they learn of the change at their next look.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ CANCELLED = "cancelled.stamp"
 
 
 def ring(settings: Settings, file: str = QUEUE) -> None:
-    """Wake the trainers with this home; call it after the transaction that they have to look at."""
+    """Wake the trainers with this home; to be called after the transaction with the change."""
     path = settings.home / file
     with suppress(OSError):
         path.touch(mode=0o600)
 
 
 class Bell:
-    """Tells whether there is something new since the last call.
+    """Receiver of wake-ups: whether `ring` was called since the last look.
 
     Args:
         settings: Settings of the archive.
-        file: What is new: `QUEUE` or `CANCELLED`.
+        file: Kind of the change: `QUEUE` or `CANCELLED`.
     """
 
     def __init__(self, settings: Settings, file: str = QUEUE) -> None:

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 def pareto_front(snapshot: Snapshot) -> list[ProposalView]:
     """Return P of a study's whole trainings, the best in the first objective first.
 
-    Of replicates the first evaluation, with the means over them.
+    Replicates are represented by their first evaluation, with the mean values.
     """
     complete = (view for view in snapshot.proposals if view.state is State.COMPLETE)
     views, scores = scored(snapshot.study, dict(averaged(complete)).values())

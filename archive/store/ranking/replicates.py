@@ -6,8 +6,8 @@
 | v_i    | value of evaluation i of an objective, or of another metric                          |
 | v_n    | mean of the finite v_i, i in E_n; v_i itself where all are equal                     |
 
-Evaluations differ where trainings have noise. The best of several is the luckiest one, and a Pareto set of single
-evaluations is one of lucky ones.
+Evaluations of a network differ if trainings have noise. The best of several is then the luckiest one, and a Pareto set
+of single evaluations consists of lucky ones.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
 MOST_OBJECTIVES = 4
-"""Most objectives of a study: the cost of an agent's proposal grows with the size of the front to their number less
-one."""
+"""Most objectives of a study. With M objectives, a proposal of an agent costs the size of the front to the power of
+M - 1."""
 
 CREATE = f"""
 MERGE (s:Study {{name: $name}})

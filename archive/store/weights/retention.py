@@ -5,8 +5,8 @@ Weights are kept for any of these reasons:
     best        they belong to one of the best evaluations of a study (the best `keep_best` with weights; of several
                 objectives also the whole Pareto set), as `archive study best` ranks them: results that meet the
                 constraints first, and whole ones before partial ones
-    in use      a waiting or running proposal may start from them: its architecture is theirs or a descendant
-                (`archive.store.lineage`), or it names them
+    in use      a waiting or running proposal may start from them: its architecture is the one with the weights or a
+                descendant of it (`archive.store.lineage`), or the proposal names the weights
     young       they were saved, or reserved for a training, less than `grace_seconds` ago
 
 All other weights may be deleted. First a transaction checks again and removes their nodes, then the files are removed
