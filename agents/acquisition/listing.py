@@ -223,11 +223,11 @@ def _identity(kind: FeatureDistance) -> str | None:
     None for a class of another package: the cache is renewed when the code of this package changes, and with no other.
     None also for settings that have no such text. Attributes with a leading underscore are caches, not settings.
     """
-    class_ = type(kind)
+    cls = type(kind)
     settings = {name: value for name, value in sorted(vars(kind).items()) if not name.startswith("_")}
     plain = all(map(_is_plain, settings.values()))
-    own = class_.__module__.startswith("archive.")
-    return f"{class_.__module__}.{class_.__qualname__} {settings!r}" if own and plain else None
+    own = cls.__module__.startswith("archive.")
+    return f"{cls.__module__}.{cls.__qualname__} {settings!r}" if own and plain else None
 
 
 def _is_plain(value: object) -> bool:

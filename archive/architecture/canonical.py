@@ -207,9 +207,9 @@ class _ArgumentLinks:
 
     def _digests(self, links: Links, order: Sequence[int]) -> list[bytes]:
         """Return a digest of each layer with all layers that it can reach by these links."""
-        found = [b""] * len(links)
+        digests = [b""] * len(links)
         for u in order:
-            near = sorted([found[v] + used.to_bytes(4) for v, used in links[u]])
+            near = sorted([digests[v] + used.to_bytes(4) for v, used in links[u]])
             text = b"".join([repr(self.labels[u]).encode(), *near])
-            found[u] = hashlib.blake2b(text, digest_size=8).digest()
-        return found
+            digests[u] = hashlib.blake2b(text, digest_size=8).digest()
+        return digests

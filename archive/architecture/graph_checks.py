@@ -82,11 +82,11 @@ def _check_layers(architecture: Architecture, words: Vocabulary) -> None:
 
 def _check_ends(architecture: Architecture) -> None:
     for op, name in ((INPUT, "input"), (OUTPUT, "output")):
-        found = [u for u, layer in enumerate(architecture.layers) if layer.op == op]
-        if not found:
+        positions = [u for u, layer in enumerate(architecture.layers) if layer.op == op]
+        if not positions:
             raise InvalidArchitectureError(f"a network needs one {name} layer ({op!r}), got none")
-        if len(found) > 1:
-            raise InvalidArchitectureError(f"a network needs one {name} layer, got a second {name}", found[1])
+        if len(positions) > 1:
+            raise InvalidArchitectureError(f"a network needs one {name} layer, got a second {name}", positions[1])
     # In topological order, a layer that feeds the input precedes it.
     if architecture.layers[0].op != INPUT:
         raise InvalidArchitectureError("the input is fed by a layer", 0)
@@ -122,25 +122,25 @@ def levels(architecture: Architecture, words: Vocabulary) -> tuple[int | None, .
     Raises:
         InvalidArchitectureError: Images of several sizes meet, or a layer needs an image and has a vector.
     """
-    found: list[int | None] = []
+    level_of: list[int | None] = []
     for u, layer in enumerate(architecture.layers):
         operation = words[layer.op]
-        incoming = {found[p] for p in architecture.parents[u]}
+        incoming = {level_of[p] for p in architecture.parents[u]}
         if operation.group != "output" and len(incoming) > 1:
-            raise InvalidArchitectureError(_mismatch(architecture, found, u), u)
+            raise InvalidArchitectureError(_mismatch(architecture, level_of, u), u)
         level = next(iter(incoming), 0)
         if operation.flat:
-            found.append(None)
+            level_of.append(None)
         elif level is None:
             raise InvalidArchitectureError(f"{layer.op} needs an image, but a vector feeds it", u)
         else:
-            found.append(level + (layer.stride == 2))
-    return tuple(found)
+            level_of.append(level + (layer.stride == 2))
+    return tuple(level_of)
 
 
-def _mismatch(architecture: Architecture, found: list[int | None], u: int) -> str:
+def _mismatch(architecture: Architecture, level_of: list[int | None], u: int) -> str:
     sizes = ", ".join(
-        f"layer {p}: " + ("a vector" if (level := found[p]) is None else f"1/{2**level}")
+        f"layer {p}: " + ("a vector" if (level := level_of[p]) is None else f"1/{2**level}")
         for p in architecture.parents[u]
     )
     return f"image sizes do not meet at {architecture.layers[u].op}: {sizes}"

@@ -7,7 +7,7 @@
 | p, k     | period and number of a repeat: k times the same p parts in a row                               |
 
 Parts are equal if they are isomorphic. The repeat that saves most layers is taken first, then those before, behind and
-within it. A part with a source that another part uses as well (a shared weight) equals no other one.
+within it. A part with a source that another part uses as well (a shared weight) counts as different from all others.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Repeat:
-    """A repeat.
+    """Equal parts in a row.
 
     Attributes:
         times: Number of copies.
@@ -93,42 +93,26 @@ def repeated(architecture: Architecture) -> list[Repeat]:
 
 def parts(architecture: Architecture) -> tuple[list[Part], list[int]]:
     """Return the parts in order, and the sources that several of them use."""
-    n = len(architecture.layers)
-    used = [_values(architecture, u) for u in range(n)]
-    main = [True] + [False] * (n - 1)
-    for u in range(1, n):
-        main[u] = any(main[p] for p in used[u])
-    cuts, reach = [], 0
-    for u in filter(main.__getitem__, range(n)):
-        if reach <= u:
-            cuts.append(u)
-        # Order edges of the input lead to sources, which are not on the way.
-        reach = max([reach, *(head for head in architecture.children[u] if main[head])])
-    place: list[set[int]] = [set() for _ in range(n)]
-    at = len(cuts) - 2
-    for u in reversed(range(1, n)):
-        if main[u]:
-            at -= u <= cuts[at]
-            place[u] = {at}
+    on_path = _on_path(architecture)
+    cuts = _cuts(architecture, on_path)
+    users = _users(architecture, on_path, cuts)
+    layers_of: list[list[int]] = [[] for _ in cuts[1:]]
+    repeatable = [True] * len(layers_of)
+    shared = []
+    for u in range(1, len(architecture.layers)):
+        if len(users[u]) == 1:
+            layers_of[min(users[u])].append(u)
         else:
-            place[u] = set().union(*(place[child] for child in architecture.children[u]))
-    inside: list[list[int]] = [[] for _ in cuts[1:]]
-    alone = [True] * len(inside)
-    free = []
-    for u in range(1, n):
-        if len(place[u]) == 1:
-            inside[min(place[u])].append(u)
-        else:
-            free.append(u)
-            for shared in place[u]:
-                alone[shared] = False
-    if alone:
-        # The part of the output, which is no layer to repeat.
-        alone[-1] = False
+            shared.append(u)
+            for part in users[u]:
+                repeatable[part] = False
+    if repeatable:
+        # The last part ends with the output, which cannot be repeated.
+        repeatable[-1] = False
     return [
-        Part(_key(architecture, begin, layers, end) if by_itself else str(end), begin, end, tuple(layers))
-        for (begin, end), layers, by_itself in zip(pairwise(cuts), inside, alone, strict=True)
-    ], free
+        Part(_key(architecture, begin, layers, end) if equal else str(end), begin, end, tuple(layers))
+        for (begin, end), layers, equal in zip(pairwise(cuts), layers_of, repeatable, strict=True)
+    ], shared
 
 
 def folded_parts(chain: Sequence[Part]) -> list[Part | Repeat]:
@@ -144,8 +128,40 @@ def folded_parts(chain: Sequence[Part]) -> list[Part | Repeat]:
     return [*folded_parts(chain[:first]), whole, *folded_parts(chain[behind:])]
 
 
+def _on_path(architecture: Architecture) -> list[bool]:
+    """Return whether each layer gets a value that depends on the input; the others are sources."""
+    on_path = [True] + [False] * (len(architecture.layers) - 1)
+    for u in range(1, len(on_path)):
+        on_path[u] = any(on_path[p] for p in _values(architecture, u))
+    return on_path
+
+
+def _cuts(architecture: Architecture, on_path: Sequence[bool]) -> list[int]:
+    """Return the cuts, the input first."""
+    cuts, reach = [], 0
+    for u in filter(on_path.__getitem__, range(len(on_path))):
+        if reach <= u:
+            cuts.append(u)
+        # Edges that carry no value may lead from the input to sources, which are on no path.
+        reach = max([reach, *(head for head in architecture.children[u] if on_path[head])])
+    return cuts
+
+
+def _users(architecture: Architecture, on_path: Sequence[bool], cuts: Sequence[int]) -> list[set[int]]:
+    """Return the positions of the parts that each layer belongs to, or feeds as a source."""
+    users: list[set[int]] = [set() for _ in on_path]
+    at = len(cuts) - 2
+    for u in reversed(range(1, len(on_path))):
+        if on_path[u]:
+            at -= u <= cuts[at]
+            users[u] = {at}
+        else:
+            users[u] = set().union(*(users[child] for child in architecture.children[u]))
+    return users
+
+
 def _values(architecture: Architecture, u: int) -> list[int]:
-    """Return the layers whose outputs a layer uses."""
+    """Return the parents whose outputs a layer uses; an edge without an argument only orders two layers."""
     if not architecture.arguments:
         return list(architecture.parents[u])
     return [p for p in architecture.parents[u] if architecture.argument_of[p, u]]
@@ -165,7 +181,7 @@ def _key(architecture: Architecture, begin: int, inside: Sequence[int], end: int
 
 def _repeats(chain: Sequence[Part]) -> list[tuple[int, int, int, int]]:
     """Return all repeats as (layers saved, -period, -first part, times): the best is the largest."""
-    found = []
+    repeats = []
     keys, before = [part.key for part in chain], [0, *accumulate(len(part.layers) for part in chain)]
     for period in range(1, len(chain) // 2 + 1):
         equal = 0
@@ -174,5 +190,5 @@ def _repeats(chain: Sequence[Part]) -> list[tuple[int, int, int, int]]:
             times = equal // period + 1
             if times > 1:
                 size = before[first + period] - before[first]
-                found.append(((times - 1) * size - _ENDS, -period, -first, times))
-    return found
+                repeats.append(((times - 1) * size - _ENDS, -period, -first, times))
+    return repeats

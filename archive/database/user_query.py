@@ -151,10 +151,9 @@ def _rolled_back(
 def _written(
     connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, timeout: float | None
 ) -> QueryResult:
-    """Run a user's query that may write, with exclusive access.
+    """Run a user's query that may write, with exclusive access; again after a conflict, which has rolled it back.
 
-    It runs again after a conflict, which has rolled it back. It does not run again if its outcome is unknown, because a
-    user's write need not be idempotent.
+    It does not run again if its outcome is unknown, because a user's write need not be idempotent.
     """
     connection.ping()
     connection.require_space()
@@ -205,8 +204,7 @@ def _in_parts(
 ) -> QueryResult:
     """Run a statement that accepts no enclosing transaction, once: `CALL { … } IN TRANSACTIONS`, schema commands.
 
-    The parts that it committed before an error stay. It therefore does not run again, and cached counts are invalidated
-    even after an error.
+    Parts that it committed before an error stay: it does not run again, and cached counts are invalidated in any case.
     """
     connection.write(_rewrite, alone=True)
     try:

@@ -88,8 +88,8 @@ def _colours(dark: bool) -> dict[str, str]:
 
 
 def _properties(colours: dict[str, str], chosen: list[str]) -> str:
-    wanted = [*_INKS, *(part for name in chosen for part in (name, f"{name}-line"))]
-    return "".join(f"--aa-{name}:{colours[name]};" for name in wanted)
+    names = [*_INKS, *(part for name in chosen for part in (name, f"{name}-line"))]
+    return "".join(f"--aa-{name}:{colours[name]};" for name in names)
 
 
 def _rules(root: str, chosen: list[str], colour: Colour) -> str:

@@ -174,8 +174,8 @@ def _flows(flows: Iterable[Flow], at: Placed) -> Iterator[str]:
 
 
 def _legend(diagram: Diagram) -> list[DiagramNode]:
-    found = {node.status for node in diagram.nodes} | {link.status for link in diagram.links}
-    return [DiagramNode(status, status=status) for status in SIGNS if status in found]
+    statuses = {node.status for node in diagram.nodes} | {link.status for link in diagram.links}
+    return [DiagramNode(status, status=status) for status in SIGNS if status in statuses]
 
 
 def _legend_width(nodes: list[DiagramNode]) -> float:

@@ -93,14 +93,14 @@ def is_known(
         # An unknown name here is that of a space or an operation: an unknown key is another error.
         return KnownNetwork(False, False, str(error), None, None, False, [], [], None, False)
     fault = _fault(archive, described, study)
-    found = results(archive.connection, described.functional_key, MOST_RESULTS + 1)
+    evaluations = results(archive.connection, described.functional_key, MOST_RESULTS + 1)
     pending = open_proposals(archive.connection, described.functional_key, MOST_RESULTS + 1)
-    shown = found[: len(fitting([vars(result) for result in found[:MOST_RESULTS]]))]
+    shown = evaluations[: len(fitting([vars(result) for result in evaluations[:MOST_RESULTS]]))]
     listed = pending[: len(fitting([vars(proposal) for proposal in pending[:MOST_RESULTS]]))]
     return KnownNetwork(
-        *(True, fault is None, fault, described.key, described.functional_key, bool(found)),
+        *(True, fault is None, fault, described.key, described.functional_key, bool(evaluations)),
         *(shown, listed, _reusable(archive, described, study)),
-        truncated=len(shown) < len(found) or len(listed) < len(pending),
+        truncated=len(shown) < len(evaluations) or len(listed) < len(pending),
     )
 
 

@@ -122,10 +122,13 @@ def nearest(
 
     The network need not be in the archive. All studies and imports of its space are searched, without itself.
     """
-    found = similar(archive, network_of(archive, network), k, kernel, study=study)
-    values = means(archive.connection, [one.key for one in found.neighbours], task)
-    networks = [NearNetwork(one.key, one.distance, one.layers, one.edges, values[one.key]) for one in found.neighbours]
-    return NearNetworks(kernel, networks, found.certain, found.among)
+    similarity = similar(archive, network_of(archive, network), k, kernel, study=study)
+    values = means(archive.connection, [one.key for one in similarity.neighbours], task)
+    networks = [
+        NearNetwork(one.key, one.distance, one.layers, one.edges, values[one.key])
+        for one in similarity.neighbours
+    ]
+    return NearNetworks(kernel, networks, similarity.certain, similarity.among)
 
 
 def compare(

@@ -101,10 +101,10 @@ class Proposals:
             after=after,
             most=most,
         )
-        made = admit(self._connection, request, again=token is not None)
-        if made:
+        proposals = admit(self._connection, request, again=token is not None)
+        if proposals:
             self._reordered()
-        return made
+        return proposals
 
     def claim(self, worker: str, *, study: str | None = None, lease_seconds: float = LEASE_SECONDS) -> Claim | None:
         """Claim the next proposal, of one study or of any; None when the queue is empty.

@@ -233,8 +233,8 @@ class Supervisor:
             write_run(self.folder, self.run_file)
 
     def _tail(self) -> str:
-        told = "SEVER|WARN|[Ee]rror|[Ee]xception|Unrecognized|Invalid"
-        telling = [line for line in self.output if re.search(told, line)]
+        pattern = "SEVER|WARN|[Ee]rror|[Ee]xception|Unrecognized|Invalid"
+        telling = [line for line in self.output if re.search(pattern, line)]
         return "\n".join((telling or list(self.output))[-8:])
 
     def _say(self, message: str) -> None:

@@ -105,15 +105,15 @@ def content(layer: Layer) -> bytes:
     dtype, text = layer.attributes.get("dtype"), layer.attributes.get("content")
     if dtype not in DTYPES or not isinstance(text, str):
         raise InvalidArchitectureError(f"a constant needs a dtype and a content, got {dtype!r:.40}")
-    wanted = math.prod(weights.shape(layer, "shape")) * _bytes_of(str(dtype))
-    if wanted > MOST_BYTES:
-        raise InvalidArchitectureError(f"a constant has at most {MOST_BYTES} bytes, got {wanted}")
+    size = math.prod(weights.shape(layer, "shape")) * _bytes_of(str(dtype))
+    if size > MOST_BYTES:
+        raise InvalidArchitectureError(f"a constant has at most {MOST_BYTES} bytes, got {size}")
     try:
-        unpacked = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), wanted + 1)
+        unpacked = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), size + 1)
     except (binascii.Error, ValueError, zlib.error):
         raise InvalidArchitectureError("the content of a constant must be compressed bytes in base 64") from None
-    if len(unpacked) != wanted:
-        raise InvalidArchitectureError(f"the content of a constant must have {wanted} bytes, got {len(unpacked)}")
+    if len(unpacked) != size:
+        raise InvalidArchitectureError(f"the content of a constant must have {size} bytes, got {len(unpacked)}")
     return unpacked
 
 
@@ -175,8 +175,8 @@ def _check_weights(layer: Layer, signature: Signature) -> None:
             )
         if isinstance(value, tuple) and not all(value):
             raise InvalidArchitectureError(f"{parameter.name} must have sides >= 1, got {value}")
-    if layer.units != (wanted := weights.units(layer)):
-        raise InvalidArchitectureError(f"{layer.op} must have the units of its weight, {wanted}, got {layer.units}")
+    if layer.units != (units := weights.units(layer)):
+        raise InvalidArchitectureError(f"{layer.op} must have the units of its weight, {units}, got {layer.units}")
     if layer.stride != 1 and "stride" not in {parameter.name for parameter in signature.parameters}:
         raise InvalidArchitectureError(f"{layer.op} has no stride, got {layer.stride}")
     _check_shapes(layer)

@@ -236,16 +236,16 @@ class ConstrainedSpace(Space):
         """Return the error that names the constraints and the nearest of networks that do not meet them."""
         listed, texts = list(networks), " and ".join(map(str, self.constraints))
         complete = self.whole.members() is not None
-        found = f"no network of the space {self.name} meets {texts}"
+        message = f"no network of the space {self.name} meets {texts}"
         if not complete:
-            found = f"found no network of the space {self.name} that meets {texts}"
+            message = f"found no network of the space {self.name} that meets {texts}"
         violations = self.violations(listed)
         if not np.isfinite(violations).any():
-            return InfeasibleError(f"{found}: their costs are unknown")
+            return InfeasibleError(f"{message}: their costs are unknown")
         nearest = listed[int(np.argmin(violations))]
         names = dict.fromkeys(each.name for each in self.constraints)
         costs = ", ".join(f"{name} {float(computed(self._costs, name, [nearest])[0]):.6g}" for name in names)
-        return InfeasibleError(f"{found}: the nearest, {_text(nearest)}, has {costs}", nearest.key)
+        return InfeasibleError(f"{message}: the nearest, {_text(nearest)}, has {costs}", nearest.key)
 
 
 def _text(network: Architecture) -> str:

@@ -61,10 +61,10 @@ def parse(text: str, declared: Mapping[str, Direction] | None = None, known: Col
     name, direction = name.strip(), direction.strip()
     if not name or (separator and direction not in DIRECTIONS):
         raise UsageError(f"an objective is NAME, NAME:minimise or NAME:maximise, got {text!r}")
-    found = direction or (declared or {}).get(name) or direction_of(name)
-    if found is None:
+    stated = direction or (declared or {}).get(name) or direction_of(name)
+    if stated is None:
         raise UnknownNameError("objective", name, known, f"write {name}:minimise or {name}:maximise")
-    return Objective(name, cast(Direction, found))
+    return Objective(name, cast(Direction, stated))
 
 
 def direction_of(name: str) -> Direction | None:

@@ -46,10 +46,10 @@ class ProtocolName:
     @classmethod
     def parse(cls, name: str) -> ProtocolName:
         """Return the parts of a name; a name of another form is a base as a whole."""
-        found = _NAME.fullmatch(name)
-        if found is None:
+        match = _NAME.fullmatch(name)
+        if match is None:
             return cls(name)
-        return cls(found["base"], found["morph"] is not None, found["recipe"] or DEFAULT_RECIPE, found["objective"])
+        return cls(match["base"], match["morph"] is not None, match["recipe"] or DEFAULT_RECIPE, match["objective"])
 
     def __str__(self) -> str:
         """Return the name."""
@@ -71,5 +71,5 @@ def check_word(kind: str, name: str) -> str:
 
 def without_objective(protocol: str) -> str:
     """Return the name of a protocol without its objective: trainings under both are the same."""
-    found = ProtocolName.parse(protocol)
-    return protocol if found.objective is None else protocol.removesuffix(OBJECTIVE + found.objective)
+    parts = ProtocolName.parse(protocol)
+    return protocol if parts.objective is None else protocol.removesuffix(OBJECTIVE + parts.objective)

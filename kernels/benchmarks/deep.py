@@ -54,20 +54,20 @@ def measure(networks: int = 30, layers: int = LAYERS, seed: int = 0) -> list[Fig
 
 def residual_network(layers: int, rng: np.random.Generator) -> Architecture:
     """Return a network of the space `torch` in four stages of residual blocks, with at least so many layers."""
-    made = [Layer("ip", attributes=Attributes({"input": "3x224x224"}))]
+    sequence = [Layer("ip", attributes=Attributes({"input": "3x224x224"}))]
     edges: list[Connection] = []
 
     def put(op: str, stride: int = 1, tails: tuple[int, ...] = (), **attributes: object) -> int:
         settings = Attributes(attributes)
-        made.append(Layer(op, weights.units(Layer(op, None, stride, settings)), stride, settings))
-        edges.extend((tail, len(made) - 1, 0) for tail in tails or (len(made) - 2,))
-        return len(made) - 1
+        sequence.append(Layer(op, weights.units(Layer(op, None, stride, settings)), stride, settings))
+        edges.extend((tail, len(sequence) - 1, 0) for tail in tails or (len(sequence) - 2,))
+        return len(sequence) - 1
 
     width = 3
     for stage in range(4):
         before, width = width, int(rng.integers(2, 17)) * 8 * 2**stage
         last = put("convolution", 2, weight=[width, before, 3, 3], padding=1)
-        while len(made) < layers * (stage + 1) / 4:
+        while len(sequence) < layers * (stage + 1) / 4:
             for _ in range(2):
                 side = int(rng.choice([1, 3, 5, 7]))
                 put("convolution", weight=[width, width, side, side], padding=side // 2)
@@ -77,4 +77,4 @@ def residual_network(layers: int, rng: np.random.Generator) -> Architecture:
     put("mean", dim=[-1, -2])
     put("linear", weight=[1000, width], bias=[1000])
     put("op")
-    return Architecture("torch", made, edges)
+    return Architecture("torch", sequence, edges)

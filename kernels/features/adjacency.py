@@ -157,6 +157,6 @@ def has_slots(space: str) -> bool:
 def slots_of(space: str) -> Callable[[Architecture], Mapping[str, str] | None]:
     """Return `Space.slots` of the space of this name."""
     # A vocabulary may exist without a space of the same name.
-    made = spaces.registry.load(space) if space in spaces.names() else Space
-    slots: Callable[[Architecture], Mapping[str, str] | None] = made.slots
+    kind = spaces.registry.load(space) if space in spaces.names() else Space
+    slots: Callable[[Architecture], Mapping[str, str] | None] = kind.slots
     return slots

@@ -45,16 +45,16 @@ def join(first: Mapping[str, NDArray[Any]], second: Mapping[str, NDArray[Any]]) 
     return joined
 
 
-def unpack(made: type[Any], arrays: Mapping[str, NDArray[Any]], at: int, key: str, space: str) -> Any:
+def unpack(kind: type[Any], arrays: Mapping[str, NDArray[Any]], at: int, key: str, space: str) -> Any:
     """Return one prepared network of a class; its arrays are views."""
     values: dict[str, Any] = {"key": key, "space": space}
-    for field in fields(made):
+    for field in fields(kind):
         if field.name in _NAMES:
             continue
         starts = arrays.get(f"{field.name}.starts")
         flat = arrays[field.name]
         values[field.name] = float(flat[at]) if starts is None else flat[starts[at] : starts[at + 1]]
-    return made(**values)
+    return kind(**values)
 
 
 def _values(network: Any) -> dict[str, Any]:

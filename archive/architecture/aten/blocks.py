@@ -33,13 +33,13 @@ def blocks(architecture: Architecture) -> list[tuple[int, int, frozenset[int]]]:
         return []
     if len(starts) != len(ends):
         raise InvalidArchitectureError(f"{len(starts)} blocks begin and {len(ends)} end")
-    found = []
+    spans = []
     free = set(ends)
     for start in reversed(starts):
         end = _end(architecture, start, free)
         free.discard(end)
-        found.append((start, end, _inside(architecture, start, end)))
-    return found
+        spans.append((start, end, _inside(architecture, start, end)))
+    return spans
 
 
 def repeats(architecture: Architecture) -> list[int]:

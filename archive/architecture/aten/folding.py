@@ -38,9 +38,9 @@ def unfold(architecture: Architecture) -> Architecture:
     Raises:
         InvalidArchitectureError: It has more than 20,000 layers then, or its blocks are not nested.
     """
-    while found := blocks(architecture):
+    while spans := blocks(architecture):
         # Inner blocks come first, and are copied with the blocks around them.
-        start, end, inside = found[0]
+        start, end, inside = spans[0]
         times = architecture.layers[start].attributes.get("times", 0)
         if not isinstance(times, int) or len(architecture.layers) + times * len(inside) > MOST_LAYERS:
             raise InvalidArchitectureError(

@@ -109,8 +109,8 @@ class Signature:
     @property
     def tensors(self) -> tuple[OperationParameter, ...]:
         """The tensor parameters in the order of their numbers: that of a list is last."""
-        found = [parameter for parameter in self.parameters if parameter.kind == "tensor"]
-        return tuple(sorted(found, key=lambda parameter: parameter.listed))
+        unordered = [parameter for parameter in self.parameters if parameter.kind == "tensor"]
+        return tuple(sorted(unordered, key=lambda parameter: parameter.listed))
 
     def fault(self, attributes: Mapping[str, Any], arguments: Collection[int]) -> tuple[int, str] | None:
         """Return what keeps a layer from having this signature, after the number of checks that it passed; or None.
@@ -164,11 +164,11 @@ def resolve(operation: str, attributes: Mapping[str, Any], arguments: Collection
 def signatures() -> Mapping[str, tuple[Signature, ...]]:
     """Return the signatures by the name of their operation."""
     file = resources.files("archive.architecture.aten") / "signatures.txt"
-    found: dict[str, tuple[Signature, ...]] = {}
+    by_operation: dict[str, tuple[Signature, ...]] = {}
     for line in (*file.read_text(encoding="utf-8").splitlines(), *_OWN):
         signature = parsed(line)
-        found[signature.operation] = (*found.get(signature.operation, ()), signature)
-    return found
+        by_operation[signature.operation] = (*by_operation.get(signature.operation, ()), signature)
+    return by_operation
 
 
 def parsed(line: str) -> Signature:

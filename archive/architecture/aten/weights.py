@@ -121,7 +121,7 @@ def computations(architecture: Architecture, groups: list[str]) -> list[float]:
     from archive.architecture.aten.blocks import repeats
 
     emitted: list[int] = []
-    found: list[float] = []
+    computed: list[float] = []
     for layer, group, parents, times in zip(
         architecture.layers, groups, architecture.parents, repeats(architecture), strict=True
     ):
@@ -129,11 +129,11 @@ def computations(architecture: Architecture, groups: list[str]) -> list[float]:
         channels = sum(incoming) if layer.op == "cat" else max(incoming, default=1)
         if layer.units is not None:
             emitted.append(layer.units)
-            found.append(float(times * layer.units * fan_in(layer)))
+            computed.append(float(times * layer.units * fan_in(layer)))
         else:
             emitted.append(channels)
-            found.append(float(times * channels) if group in _PASSES else 0.0)
-    return found
+            computed.append(float(times * channels) if group in _PASSES else 0.0)
+    return computed
 
 
 def _whole(layer: Layer, name: str) -> int:

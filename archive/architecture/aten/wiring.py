@@ -65,14 +65,14 @@ def values(architecture: Architecture, layer: int) -> dict[int, int]:
     Raises:
         InvalidArchitectureError: Two edges have the same number.
     """
-    found: dict[int, int] = {}
+    parents: dict[int, int] = {}
     of = architecture.argument_of
     for parent in architecture.parents[layer]:
         for number in of[parent, layer]:
             # Two inputs in either order both have the number 0.
-            if number == 0 in found and 1 not in found and architecture.layers[layer].op in COMMUTATIVE:
+            if number == 0 in parents and 1 not in parents and architecture.layers[layer].op in COMMUTATIVE:
                 number = 1
-            if number in found:
+            if number in parents:
                 raise InvalidArchitectureError(f"two edges have the argument {number}", layer)
-            found[number] = parent
-    return found
+            parents[number] = parent
+    return parents

@@ -35,13 +35,13 @@ def folded(architecture: Architecture) -> Folded:
     whole = with_blocks(architecture)
     if whole.repeats:
         return whole
-    found = repeated(architecture)
-    if not found:
+    repeated_parts = repeated(architecture)
+    if not repeated_parts:
         return whole
     hidden: set[int] = set()
     instead: dict[int, int] = {}
     repeats: list[tuple[int, frozenset[int]]] = []
-    for repeat in found:
+    for repeat in repeated_parts:
         _hide(repeat, hidden, instead, repeats)
     layers = tuple(u for u in whole.layers if u not in hidden)
     edges = {(_shown(tail, instead), head) for tail, head in whole.edges if head not in hidden}
@@ -81,9 +81,9 @@ def with_blocks(architecture: Architecture) -> Folded:
     if len(drawn) == len(architecture.layers):
         return Folded(tuple(drawn), tuple(edges))
     kept = frozenset(drawn)
-    found = [
+    repeats = [
         (architecture.layers[start].attributes.get("times", 0), inside & kept)
         for start, _, inside in reversed(blocks(architecture))
     ]
-    found.sort(key=lambda each: -len(each[1]))
-    return Folded(tuple(drawn), tuple(sorted(edges)), tuple((int(str(times)), inside) for times, inside in found))
+    repeats.sort(key=lambda each: -len(each[1]))
+    return Folded(tuple(drawn), tuple(sorted(edges)), tuple((int(str(times)), inside) for times, inside in repeats))

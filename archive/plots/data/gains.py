@@ -101,7 +101,7 @@ def operation_gains(archive: Archive, study: str) -> OperationGains:
     """
     (results,) = read(archive, study, ["architecture"])
     parts = archive.connection.read(lambda tx: [row["rows"] for row in tx.run(_STEPS, study=study)])
-    return gains(results, ((number, parent, made) for rows in parts for number, parent, made in rows))
+    return gains(results, ((number, parent, operations) for rows in parts for number, parent, operations in rows))
 
 
 def gains(results: RecordedResults, steps: Iterable[Step]) -> OperationGains:
@@ -140,6 +140,6 @@ def gains(results: RecordedResults, steps: Iterable[Step]) -> OperationGains:
     for number, operations in operations_of.items():
         for operation in operations:
             raised[operation] += raise_of[number] / len(operations)
-    found = [OperationGain(name, np.sort(np.array(each)), raised[name]) for name, each in gain_of.items()]
-    found.sort(key=lambda one: (-float(np.median(one.gains)), one.operation))
-    return OperationGains(results.study.name, results.study.objective, tuple(found), count, left_out)
+    ranked = [OperationGain(name, np.sort(np.array(each)), raised[name]) for name, each in gain_of.items()]
+    ranked.sort(key=lambda one: (-float(np.median(one.gains)), one.operation))
+    return OperationGains(results.study.name, results.study.objective, tuple(ranked), count, left_out)

@@ -148,8 +148,8 @@ def _placed(rows: Sequence[Sequence[Any]], now: int) -> Iterator[TrialSpan]:
     """Yield spans, each in the lowest lane of its worker that is free."""
     free: dict[str, list[int]] = {}
     busy: dict[str, list[tuple[int, int]]] = {}
-    for worker, study, number, architecture, begin, ended, told, state, finished in rows:
-        outcome = _outcome(told, state)
+    for worker, study, number, architecture, begin, ended, claim_outcome, state, finished in rows:
+        outcome = _outcome(claim_outcome, state)
         end = now if outcome == "running" else max(begin, ended or finished or begin)
         lanes, ends = free.setdefault(worker, []), busy.setdefault(worker, [])
         while ends and ends[0][0] <= begin:
@@ -159,8 +159,8 @@ def _placed(rows: Sequence[Sequence[Any]], now: int) -> Iterator[TrialSpan]:
         yield TrialSpan(worker, lane, study, number, architecture, begin, end, outcome)
 
 
-def _outcome(told: str | None, state: str) -> Outcome:
+def _outcome(claim_outcome: str | None, state: str) -> Outcome:
     """Return how a claim ended: as recorded with it, or as its proposal did."""
-    outcome = (told or state).lower()
+    outcome = (claim_outcome or state).lower()
     # A claim without an end of its own, of a proposal that waits again, was lost.
     return next((each for each in OUTCOMES if each == outcome), "lost")

@@ -69,14 +69,14 @@ def figure(
         from matplotlib.figure import Figure
     except ImportError:
         raise SettingsError(MISSING) from None
-    made = Figure(figsize=(width, height), layout="constrained")
-    axes = made.subplots(1, panels, squeeze=False, **layout)[0]
+    drawing = Figure(figsize=(width, height), layout="constrained")
+    axes = drawing.subplots(1, panels, squeeze=False, **layout)[0]
     for each in axes:
         each.spines[["top", "right"]].set_visible(False)
         each.grid(True, color="#e4e4e4", linewidth=0.6)
         each.set_axisbelow(True)
         each.tick_params(labelsize=9)
-    return made, list(axes)
+    return drawing, list(axes)
 
 
 def colour(at: int) -> str:
@@ -134,8 +134,8 @@ def legend(axes: Axes, handles: Sequence[Any], names: Sequence[str], **where: An
     if len(labels) > IN_LEGEND:
         labels = [*labels[:IN_LEGEND], f"and {len(labels) - IN_LEGEND} more"]
         handles = [*handles[:IN_LEGEND], _nothing()]
-    made = axes.legend(list(handles), labels, fontsize=8.5, frameon=False, **where)
-    for text in made.get_texts():
+    box = axes.legend(list(handles), labels, fontsize=8.5, frameon=False, **where)
+    for text in box.get_texts():
         text.set_parse_math(False)
 
 
