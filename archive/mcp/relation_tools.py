@@ -125,8 +125,7 @@ def nearest(
     similarity = similar(archive, network_of(archive, network), k, kernel, study=study)
     values = means(archive.connection, [one.key for one in similarity.neighbours], task)
     networks = [
-        NearNetwork(one.key, one.distance, one.layers, one.edges, values[one.key])
-        for one in similarity.neighbours
+        NearNetwork(one.key, one.distance, one.layers, one.edges, values[one.key]) for one in similarity.neighbours
     ]
     return NearNetworks(kernel, networks, similarity.certain, similarity.among)
 

@@ -40,7 +40,8 @@ import numpy as np
 
 from archive import cpu_count, kernels
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
-from archive.agents.surrogates.ensemble.training import NetworkShape, Singles, plan, predict, train
+from archive.agents.surrogates.ensemble.descent import Singles
+from archive.agents.surrogates.ensemble.training import NetworkShape, plan, predict, train
 from archive.agents.surrogates.outcome_scale import Scale
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
