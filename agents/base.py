@@ -245,6 +245,11 @@ def distinct(architectures: Iterable[Architecture], taken: Collection[str] = ())
     return list(by_key.values())
 
 
+def keys_of(suggestions: Iterable[Suggestion]) -> set[str]:
+    """Return the functional keys of the suggested networks."""
+    return {suggestion.architecture.functional_key for suggestion in suggestions}
+
+
 def draw_new(make: Callable[[], Suggestion | None], n: int, taken: Iterable[str]) -> list[Suggestion]:
     """Draw until `n` suggestions are new, or the space seems exhausted.
 

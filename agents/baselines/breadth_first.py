@@ -10,7 +10,7 @@ from typing import final
 
 import numpy as np
 
-from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, first_of_pool
+from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, first_of_pool, keys_of
 from archive.agents.baselines.neighbourhood import Neighbourhood
 from archive.agents.baselines.random_search import samples
 from archive.errors import UsageError
@@ -55,7 +55,7 @@ class BreadthFirst(Agent):
             *(pending.architecture for pending in history.pending),
             *(suggestion.architecture for suggestion in suggestions),
         ]
-        taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in suggestions)}
+        taken = {*history.known, *keys_of(suggestions)}
         expanded: set[str] = set()
         # New neighbours extend the queue, so that a large batch also expands its own first members.
         for node in queue:
@@ -66,6 +66,6 @@ class BreadthFirst(Agent):
             expanded.add(node.functional_key)
             neighbours = self._neighbourhood.fresh(node, n - len(suggestions), taken, rng)
             suggestions += neighbours
-            taken.update(child.architecture.functional_key for child in neighbours)
+            taken.update(keys_of(neighbours))
             queue += [child.architecture for child in neighbours]
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]

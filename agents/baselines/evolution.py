@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from archive.agents.acquisition.evolution import selection_probabilities
-from archive.agents.base import AgentInfo, History, Suggestion, draw_new
+from archive.agents.base import AgentInfo, History, Suggestion, draw_new, keys_of
 from archive.agents.baselines.pooled import Pooled
 from archive.agents.baselines.random_search import samples
 from archive.agents.surrogates.base import Array
@@ -47,7 +47,7 @@ class Evolution(Pooled):
             return Suggestion(mutation.child, parent=parent, operations=mutation.operations)
 
         mutants = draw_new(mutant, n, taken)
-        known = {*taken, *(suggestion.architecture.functional_key for suggestion in mutants)}
+        known = {*taken, *keys_of(mutants)}
         return [*mutants, *samples(self.space, n - len(mutants), known, rng)]
 
     def _parents(self, history: History, rng: np.random.Generator) -> tuple[list[Architecture], Array]:

@@ -14,7 +14,7 @@ from typing import final
 
 import numpy as np
 
-from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, draw_new, first_of_pool
+from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, draw_new, first_of_pool, keys_of
 from archive.agents.baselines.random_search import samples
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
@@ -55,7 +55,7 @@ class HillClimbing(Agent):
         """See `Agent.propose`."""
         check_count(n)
         suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
-        taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in suggestions)}
+        taken = {*history.known, *keys_of(suggestions)}
         issued = len(history.usable) + len(history.pending) + len(suggestions)
         while len(suggestions) < n:
             generation, issued_children = divmod(max(issued - self.n_initial, 0), self.children)
@@ -64,10 +64,10 @@ class HillClimbing(Agent):
             children = [] if parent is None else self._offspring(parent, count, taken, rng)
             if len(children) < count:
                 # No evaluation is finished, or all neighbours of the parent are known, where SEAS would end.
-                rest = {*taken, *(child.architecture.functional_key for child in children)}
+                rest = {*taken, *keys_of(children)}
                 children += samples(self.space, count - len(children), rest, rng)
             suggestions += children
-            taken.update(child.architecture.functional_key for child in children)
+            taken.update(keys_of(children))
             issued += len(children)
             if len(children) < count:
                 break

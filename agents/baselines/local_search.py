@@ -16,7 +16,7 @@ from typing import final
 
 import numpy as np
 
-from archive.agents.base import Agent, AgentInfo, History, Observation, Suggestion, check_count, first_of_pool
+from archive.agents.base import Agent, AgentInfo, History, Observation, Suggestion, check_count, first_of_pool, keys_of
 from archive.agents.baselines.neighbourhood import Neighbourhood
 from archive.agents.baselines.random_search import samples
 from archive.errors import UsageError
@@ -58,7 +58,7 @@ class LocalSearch(Agent):
         """See `Agent.propose`."""
         check_count(n)
         suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
-        taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in suggestions)}
+        taken = {*history.known, *keys_of(suggestions)}
         observations = [observation for observation in history.usable if self.space.contains(observation.architecture)]
         begin = 0
         while len(suggestions) < n and begin < len(observations):
@@ -67,7 +67,7 @@ class LocalSearch(Agent):
                 break
             neighbours, end = self._climb(climb, n - len(suggestions), taken, rng)
             suggestions += neighbours
-            taken.update(child.architecture.functional_key for child in neighbours)
+            taken.update(keys_of(neighbours))
             begin += end
         # A new climb, or no evaluation is finished, or all reachable networks are known.
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]

@@ -20,7 +20,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, draw_new, first_of_pool
+from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, draw_new, first_of_pool, keys_of
 from archive.agents.baselines.random_search import samples
 from archive.agents.constraints.penalty import penalised
 from archive.agents.objectives.goals import points
@@ -67,15 +67,15 @@ class Nsga2(Agent):
         """See `Agent.propose`."""
         check_count(n)
         suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
-        taken = {*history.known, *(one.architecture.functional_key for one in suggestions)}
+        taken = {*history.known, *keys_of(suggestions)}
         alive = self._population(history)
         if alive:
             issued = len(history.usable) + len(history.pending) + len(suggestions)
             missing = min(max(self.n_initial - issued, 0), n - len(suggestions))
             suggestions += samples(self.space, missing, taken, rng)
-            taken |= {one.architecture.functional_key for one in suggestions}
+            taken |= keys_of(suggestions)
             suggestions += draw_new(lambda: self._child(alive, rng), n - len(suggestions), taken)
-            taken |= {one.architecture.functional_key for one in suggestions}
+            taken |= keys_of(suggestions)
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
 
     def _population(self, history: History) -> list[Architecture]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from archive.agents.acquisition.evolution import Ranked, best_new, evaluations_at, evolve
-from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, draw_new
+from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, draw_new, keys_of
 from archive.agents.baselines.pooled import Pooled
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
@@ -75,7 +75,7 @@ def samples(space: Space, n: int, taken: Collection[str], rng: np.random.Generat
     if members is None:
         return drawn
     # Random draws hardly ever find the last networks of a space, hence they are listed.
-    known = {*taken, *(one.architecture.functional_key for one in drawn)}
+    known = {*taken, *keys_of(drawn)}
     left = [one for one in members if one.functional_key not in known]
     chosen = rng.permutation(len(left))[: n - len(drawn)].tolist()
     return [*drawn, *(Suggestion(left[at]) for at in chosen)]

@@ -14,7 +14,17 @@ from typing import final
 
 import numpy as np
 
-from archive.agents.base import Agent, AgentInfo, History, Observation, Suggestion, check_count, draw_new, first_of_pool
+from archive.agents.base import (
+    Agent,
+    AgentInfo,
+    History,
+    Observation,
+    Suggestion,
+    check_count,
+    draw_new,
+    first_of_pool,
+    keys_of,
+)
 from archive.agents.baselines.random_search import samples
 from archive.errors import UsageError
 from archive.spaces.base import Space
@@ -58,18 +68,17 @@ class RegularizedEvolution(Agent):
         """See `Agent.propose`."""
         check_count(n)
         suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
-        taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in suggestions)}
-        alive = [observation for observation in history.usable if self.space.contains(observation.architecture)][
-            -self.population :
-        ]
+        taken = {*history.known, *keys_of(suggestions)}
+        members = [each for each in history.usable if self.space.contains(each.architecture)]
+        alive = members[-self.population :]
         issued = len(history.usable) + len(history.pending) + len(suggestions)
         if alive:
             missing = max(self.n_initial - issued, 0)
             random = samples(self.space, min(missing, n - len(suggestions)), taken, rng)
             suggestions += random
-            taken.update(suggestion.architecture.functional_key for suggestion in random)
+            taken.update(keys_of(random))
             suggestions += draw_new(lambda: self._child(alive, rng), n - len(suggestions), taken)
-            taken.update(suggestion.architecture.functional_key for suggestion in suggestions)
+            taken.update(keys_of(suggestions))
         # No evaluation is finished, or every mutation of the population is known.
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
 

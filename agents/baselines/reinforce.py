@@ -21,7 +21,7 @@ from typing import final
 
 import numpy as np
 
-from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, draw_new
+from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, draw_new, keys_of
 from archive.agents.baselines.random_search import samples
 from archive.agents.encodings.decisions import ABSENT, Decision, Vector, decisions_of
 from archive.agents.surrogates.base import Array
@@ -80,7 +80,7 @@ class Reinforce(Agent):
             return None if network is None else Suggestion(network)
 
         suggestions = draw_new(draw, n, history.known)
-        taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in suggestions)}
+        taken = {*history.known, *keys_of(suggestions)}
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
 
     def policy(self, history: History) -> list[Array]:

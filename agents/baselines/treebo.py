@@ -17,7 +17,7 @@ from typing import final
 import numpy as np
 
 from archive.agents.acquisition import functions as acquisitions
-from archive.agents.base import Agent, AgentInfo, History, Pending, Suggestion, check_count, first_of_pool
+from archive.agents.base import Agent, AgentInfo, History, Pending, Suggestion, check_count, first_of_pool, keys_of
 from archive.agents.baselines.random_search import samples
 from archive.agents.encodings.decisions import ABSENT, Vector, decisions_of
 from archive.agents.surrogates.base import Array
@@ -75,7 +75,7 @@ class TreeBO(Agent):
         """See `Agent.propose`."""
         check_count(n)
         suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
-        taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in suggestions)}
+        taken = {*history.known, *keys_of(suggestions)}
         pending = [*history.pending, *(Pending(suggestion.architecture) for suggestion in suggestions)]
         model = self._learn(history, pending, rng) if len(suggestions) < n else None
         while model is not None and len(suggestions) < n:

@@ -20,7 +20,7 @@ from typing import final
 import numpy as np
 
 from archive.agents.acquisition import functions as acquisitions
-from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count
+from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, keys_of
 from archive.agents.baselines.random_search import samples as draw_samples
 from archive.agents.encodings.mlp_configurations import Perceptrons
 from archive.agents.surrogates import outcome_transforms
@@ -145,10 +145,10 @@ class Arc(Agent):
         suggestions = self._random(min(n, max(missing, 0) if seen else n), taken, rng)
         if seen and len(suggestions) < n:
             pending += [self._encoded(suggestion) for suggestion in suggestions]
-            taken |= {suggestion.architecture.functional_key for suggestion in suggestions}
+            taken |= keys_of(suggestions)
             suggestions += self._modelled(seen, pending, n - len(suggestions), taken, rng)
         # Networks that remain, if any, are outside the domain.
-        taken |= {suggestion.architecture.functional_key for suggestion in suggestions}
+        taken |= keys_of(suggestions)
         return [*suggestions, *draw_samples(self.space, n - len(suggestions), taken, rng)]
 
     def _random(self, n: int, taken: Collection[str], rng: np.random.Generator) -> list[Suggestion]:

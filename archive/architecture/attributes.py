@@ -88,7 +88,7 @@ NONE = Attributes()
 
 def _name(name: Any) -> str:
     if not isinstance(name, str) or not name.isidentifier() or not name.isascii() or len(name) > _MOST_NAME:
-        raise InvalidArchitectureError(f"the name of an attribute must be an identifier, got {_shown(name)}")
+        raise InvalidArchitectureError(f"the name of an attribute must be an identifier, got {shown(name)}")
     return name
 
 
@@ -96,7 +96,7 @@ def _value(name: str, value: Any) -> Value:
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         items = tuple(_scalar(name, item) for item in value)
         if len({type(item) for item in items}) > 1:
-            raise InvalidArchitectureError(f"the list {name} must have values of one kind, got {_shown(value)}")
+            raise InvalidArchitectureError(f"the list {name} must have values of one kind, got {shown(value)}")
         return items
     return _scalar(name, value)
 
@@ -112,13 +112,15 @@ def _scalar(name: str, value: Any) -> Scalar:
         return value
     raise InvalidArchitectureError(
         f"the attribute {name} must be a truth value, a 64-bit or finite number, a text, or a list of one kind, "
-        f"got {_shown(value)}"
+        f"got {shown(value)}"
     )
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """Return a value of any type and size as a short text for an error."""
     try:
         text = ascii(value)
     except (ValueError, RecursionError):
+        # An integer of more than 4,300 digits, or lists nested without end.
         return f"a huge {type(value).__name__}"
     return text if len(text) <= 80 else text[:77] + "..."

@@ -16,8 +16,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from archive.architecture.attributes import NONE, Attributes
-from archive.architecture.codec_checks import built, has_arguments, most_layers, shown
+from archive.architecture.attributes import NONE, Attributes, shown
+from archive.architecture.codec_checks import built, has_arguments, most_layers
 from archive.architecture.graph import Architecture, Connection, Layer
 from archive.architecture.nasbench_codec import from_nasbench101, from_nasbench201, to_nasbench101, to_nasbench201
 from archive.errors import CodecError, InvalidArchitectureError

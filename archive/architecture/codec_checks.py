@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from archive.architecture.graph import Architecture, Connection, Layer
 from archive.architecture.operations import vocabulary
@@ -40,13 +39,3 @@ def built(space: str, layers: Sequence[Layer], edges: Sequence[Connection]) -> A
         return Architecture(space, layers, edges)
     except UnknownNameError as error:
         raise CodecError(str(error)) from error
-
-
-def shown(value: Any) -> str:
-    """Return a short text of any value, however large."""
-    try:
-        text = ascii(value)
-    except (ValueError, RecursionError):
-        # An int of more than 4,300 digits, or a list within lists without end.
-        return f"a huge {type(value).__name__}"
-    return text if len(text) <= 80 else text[:77] + "..."

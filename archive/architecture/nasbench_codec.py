@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from archive.architecture.codec_checks import MOST_LAYERS, built, shown
+from archive.architecture.attributes import shown
+from archive.architecture.codec_checks import MOST_LAYERS, built
 from archive.architecture.graph import Architecture, Edge, Layer
 from archive.architecture.operations import INPUT, OUTPUT
 from archive.errors import CodecError

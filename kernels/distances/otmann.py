@@ -18,7 +18,6 @@ Transport (2018), program (3), theorem 3 and appendix A.3.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
@@ -33,6 +32,7 @@ from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.covariance.base import Covariance, nasbot_covariance
 from archive.kernels.distances.penalties import Penalties, penalties
+from archive.kernels.distances.threads import solve_on_threads
 from archive.kernels.search.lower_bounds import TransportBound
 
 Floats = NDArray[np.float64]
@@ -170,20 +170,12 @@ class OTMANN(PairDistance[LayersWithMass]):
         ascending = np.argsort(self.nu_str, kind="stable")
         batch = OtmannBatch(networks, self.penalties_of(networks[0].space), np.array(self.nu_str)[ascending])
         unnormalised = np.empty((k, q))
-        unnormalised[ascending] = self._solve(batch, pairs)
+        unnormalised[ascending] = solve_on_threads(batch.solve, pairs, self.threads, PAIRS_A_THREAD)
         totals = np.array([network.total for network in networks])
         both = totals[pairs[:, 0]] + totals[pairs[:, 1]]
         # Two networks without mass are at distance 0, normalised too.
         normalised = unnormalised / np.where(both > 0, both, 1.0)
         return np.concatenate([unnormalised, np.minimum(normalised, 1.0)])
-
-    def _solve(self, batch: OtmannBatch, pairs: Integers) -> Floats:
-        if self.threads == 1 or len(pairs) < 2 * PAIRS_A_THREAD:
-            return batch.solve(pairs)
-        # More parts than threads: pairs of large networks take long and may be adjacent.
-        parts = np.array_split(pairs, min(4 * self.threads, len(pairs) // PAIRS_A_THREAD))
-        with ThreadPoolExecutor(self.threads) as pool:
-            return np.concatenate(list(pool.map(batch.solve, parts)), axis=1)
 
     def penalties_of(self, space: str) -> Penalties:
         """Return the label penalties of a space."""

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
@@ -35,6 +34,7 @@ from archive.errors import InvalidArchitectureError, NumericalError, UsageError
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.distances.penalties import Penalties, penalties
 from archive.kernels.distances.pot import pot
+from archive.kernels.distances.threads import solve_on_threads
 from archive.kernels.search.lower_bounds import TransportBound
 
 Floats = NDArray[np.float64]
@@ -168,14 +168,8 @@ class Wasserstein(PairDistance[WeighedLayers]):
         if self.solver == "pot":
             distances = [transport_by_pot(networks[i], networks[j], self.nu_str) for i, j in ordered]
             return np.array(distances).T
-        return self._solve(WassersteinBatch(networks, self.nu_str), np.ascontiguousarray(ordered))
-
-    def _solve(self, batch: WassersteinBatch, pairs: Integers) -> Floats:
-        if self.threads == 1 or len(pairs) < 2 * PAIRS_A_THREAD:
-            return batch.solve(pairs)
-        parts = np.array_split(pairs, min(4 * self.threads, len(pairs) // PAIRS_A_THREAD))
-        with ThreadPoolExecutor(self.threads) as pool:
-            return np.concatenate(list(pool.map(batch.solve, parts)), axis=1)
+        batch = WassersteinBatch(networks, self.nu_str)
+        return solve_on_threads(batch.solve, np.ascontiguousarray(ordered), self.threads, PAIRS_A_THREAD)
 
 
 class WassersteinBatch:

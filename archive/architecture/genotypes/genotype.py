@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from archive.architecture.codec_checks import shown
+from archive.architecture.attributes import shown
 from archive.errors import CodecError
 
 INPUTS = 2

@@ -20,7 +20,6 @@ Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, get_args
 
 import numpy as np
@@ -31,6 +30,7 @@ from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.distances.edit.sequence import Comparison, Sequenced, sequenced
+from archive.kernels.distances.threads import solve_on_threads
 from archive.kernels.search.lower_bounds import EditBound
 
 Floats = NDArray[np.float64]
@@ -109,13 +109,7 @@ class EditDistance(PairDistance[Sequenced]):
         if not len(pairs):
             return np.zeros((1, 0))
         check_one_space(networks)
-        batch = EditBatch(networks, self.lam)
-        if self.threads == 1 or len(pairs) < 2 * PAIRS_A_THREAD:
-            return batch.solve(pairs)[None]
-        # More parts than threads: pairs of large networks take long and may be adjacent.
-        parts = np.array_split(pairs, min(4 * self.threads, len(pairs) // PAIRS_A_THREAD))
-        with ThreadPoolExecutor(self.threads) as pool:
-            return np.concatenate(list(pool.map(batch.solve, parts)))[None]
+        return solve_on_threads(EditBatch(networks, self.lam).solve, pairs, self.threads, PAIRS_A_THREAD)
 
 
 class EditBatch:
@@ -131,11 +125,11 @@ class EditBatch:
         self.lam = lam
 
     def solve(self, pairs: Integers) -> Floats:
-        """Return (q,) distances."""
+        """Return (1, q) distances."""
         from archive.kernels.distances.edit import solver
 
         layers, skips = int(np.diff(self.layer_starts).max()), int(np.diff(self.skip_starts).max())
-        out = np.empty(len(pairs))
+        out = np.empty((1, len(pairs)))
         solver.solve_pairs(
             np.ascontiguousarray(pairs),
             self.kinds,
@@ -146,6 +140,6 @@ class EditBatch:
             self.skip_starts,
             self.lam,
             solver.workspace(layers, skips),
-            out,
+            out[0],
         )
         return out
