@@ -1,4 +1,4 @@
-"""The open space `torch`: any network of PyTorch's operations, as `archive import model` brings it in."""
+"""The open space `torch`: any network of PyTorch's operations, imported by `archive import model`."""
 
 from __future__ import annotations
 

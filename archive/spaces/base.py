@@ -59,7 +59,7 @@ class Space(ABC):
         """Check that an architecture is a member.
 
         Raises:
-            InvalidArchitectureError: It is not; the message gives the reason.
+            InvalidArchitectureError: The architecture is not a member; the message gives the reason.
         """
 
     @abstractmethod
@@ -120,7 +120,7 @@ class Space(ABC):
 
     @property
     def searchable(self) -> bool:
-        """Whether networks can be drawn and mutated; no agent searches a space of which this is false."""
+        """Whether networks can be drawn and mutated; if not, no agent can search the space."""
         return True
 
     def decisions(self) -> Decisions | None:

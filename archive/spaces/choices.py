@@ -121,7 +121,7 @@ class Choices(CellSpace):
         return {name: options[at] for (name, options), at in zip(self.options.items(), vector, strict=True)}
 
     def built(self, vector: Sequence[int]) -> Architecture:
-        """Return the network of the position of an option for each decision."""
+        """Return the network of a vector: the position of an option for each decision."""
         labels = [known[at] for known, at in zip(self._known, vector, strict=True)]
         last = len(labels) + 1
         if self.form == CHAIN:

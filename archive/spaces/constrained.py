@@ -43,7 +43,7 @@ RESTART = 0.5
 
 
 def constrained(space: Space, constraints: Sequence[Constraint], costs: Mapping[str, KnownCost]) -> Space:
-    """Return the members of a space that meet the constraints on known costs; the space itself without such."""
+    """Return the members of a space that meet the constraints on known costs; the space itself without any of these."""
     known = tuple(each for each in constraints if each.name in costs)
     return ConstrainedSpace(space, known, {each.name: costs[each.name] for each in known}) if known else space
 
@@ -52,7 +52,7 @@ def constrained(space: Space, constraints: Sequence[Constraint], costs: Mapping[
 class ConstrainedSpace(Space):
     """The members of a space that meet constraints. Its moves are those of the space, restricted to members.
 
-    `spaces.get` cannot make it: costs are functions. `archive.spaces.constrained.constrained` does.
+    It is made by `constrained`, not by `spaces.get`, because costs are functions, which no configuration can contain.
 
     Args:
         space: The whole space.
@@ -109,10 +109,10 @@ class ConstrainedSpace(Space):
         return None if decisions is None else decisions.within(self)
 
     def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
-        """Return as many networks as the pool of the space has, first those of it that are members.
+        """Return as many networks as the pool of the space has, beginning with the members among these.
 
-        A network of the pool that is no member is replaced by a sample: of a space that cannot be listed by one of a
-        fixed list, since rare networks cost seconds to find.
+        Any other network of the pool is replaced by a sample. In a space that cannot be listed, the samples are a fixed
+        list, because finding a rare network takes seconds.
 
         Raises:
             InfeasibleError: No network meets the constraints, or none was found.
@@ -153,9 +153,9 @@ class ConstrainedSpace(Space):
         return members[int(rng.integers(len(members)))]
 
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
-        """Return the first member on random walks from a member; the operations are those of its walk.
+        """Return the first member on random walks from a member, with the operations of its walk.
 
-        Where no walk finds one, the child is a sample, with the operation `draw`.
+        If no walk reaches a member, the child is a sample, with the operation `draw`.
         """
         current = architecture
         operations: tuple[str, ...] = ()
@@ -191,13 +191,13 @@ class ConstrainedSpace(Space):
 
     @cached_property
     def _rejections(self) -> int:
-        """Draws of a network before the list of members or a descent: fewer where members are rare."""
+        """Number of random draws before the list of members or a descent is used; fewer where members are rare."""
         rng = np.random.default_rng(0)
         return REJECTIONS if (self.violations([self.whole.sample(rng) for _ in range(REJECTIONS)]) == 0.0).any() else 1
 
     @cached_property
     def _substitutes(self) -> tuple[Architecture, ...]:
-        """Members in place of the networks of the pool that are none, of a space that cannot be listed."""
+        """Members that replace other networks of the pool, for a space that cannot be listed."""
         rng = np.random.default_rng(0)
         return tuple(self.sample(rng) for _ in range(len(self.whole.initial_pool())))
 
@@ -214,7 +214,7 @@ class ConstrainedSpace(Space):
         raise self._infeasible(ends)
 
     def _walked(self, start: Architecture, rng: np.random.Generator) -> Architecture:
-        """Return the last member on a walk from a member, so that descents to the same network end apart."""
+        """Return the last member on a random walk from a member, so that equal descents have different ends."""
         current = start
         for _ in range(STRAY):
             child = self.whole.mutate(current, rng).child

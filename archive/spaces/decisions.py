@@ -88,7 +88,7 @@ class Decisions(ABC):
         """
 
     def completed(self, vector: Sequence[int], rng: np.random.Generator) -> Vector:
-        """Return complete decisions: missing ones are drawn uniformly, superfluous ones are removed."""
+        """Complete a vector: missing decisions are drawn uniformly, and superfluous ones are removed."""
         whole: list[int] = []
         for decision, choice in zip(self.decisions, vector, strict=True):
             if not self.needed(whole):
@@ -104,7 +104,7 @@ class Decisions(ABC):
         return narrowed
 
     def decode(self, vector: Vector) -> Architecture | None:
-        """Return the member that the decisions describe; None if they describe no member."""
+        """Return the member that a vector describes; None if it describes no member."""
         try:
             network = self.build(vector)
         except InvalidArchitectureError:

@@ -50,7 +50,7 @@ class Chain(Decisions):
         self.decisions = tuple(self._decisions())
 
     def needed(self, prefix: Sequence[int]) -> bool:
-        """Return whether the decision exists: not for layers beyond the depth, or units of an operation without."""
+        """Return whether the decision exists: not beyond the depth, nor for the units of an operation without units."""
         at = len(prefix)
         if at < 2:
             return at == 0 or bool(self.head)
@@ -95,7 +95,7 @@ class Chain(Decisions):
             yield Decision(f"operation {u}", tuple(op if s == 1 else f"{op}/{s}" for op, s in self.kinds))
             yield Decision(f"units {u}", units, ordered=True)
         for u in range(1, self.most_fc + 1):
-            # Fully connected layers have one operation: nothing to decide, but every layer has two places.
+            # Fully connected layers have one operation. The decision has one choice, so that each layer has two places.
             yield Decision(f"fc operation {u}", self.head)
             yield Decision(f"fc units {u}", units, ordered=True)
 

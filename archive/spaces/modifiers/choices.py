@@ -1,7 +1,7 @@
 """Legal choices of each modifier of Table 6 in a network.
 
-Choices are excluded by degrees, groups and local image sizes. The rest may still give no member (image sizes further
-down, mass), so the caller must check the result of a choice.
+Choices are excluded by degrees, groups and local image sizes. Of the remaining ones some may give no member, because of
+image sizes further down or of the mass, so the caller must check the result of a choice.
 """
 
 from __future__ import annotations
