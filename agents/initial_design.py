@@ -30,11 +30,11 @@ SETTINGS = ("n_initial", "n_design")
 """Settings of agents that are the size of an initial design."""
 
 _AGENTS = "MATCH (a:Agent) WHERE a.id IN $ids RETURN a.id AS id, a.config AS config"
-# Numbers are given in the order of the proposals: beyond `most` there can be no initial one.
 _CALLS = """
 MATCH (:Study {name: $study})-[:PROPOSED]->(p:Proposal) WHERE p.number < $most
 RETURN p.number AS number, p.agent AS agent, p.request AS request, p.based_on AS based_on ORDER BY number
 """
+"""Calls of agents in a study. Proposals are numbered in their order: from `most` on, none can be initial."""
 
 
 @dataclass(frozen=True)

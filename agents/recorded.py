@@ -24,8 +24,8 @@ import numpy as np
 
 from archive.errors import UsageError
 
-# In the object's `__dict__`, as frozen dataclasses refuse assignments; no attribute of a subclass has this name.
 _KEPT = "_constructor_arguments"
+"""Entry for the arguments in an object's `__dict__`, because frozen dataclasses refuse assignments."""
 
 
 class Recorded:

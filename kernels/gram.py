@@ -25,10 +25,10 @@ from archive.kernels.base import Components, Distance, P, PairDistance, check_on
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Pairs looked up in one step.
 BLOCK = 1_000_000
-# Most networks of the matrix: 34 MB a component.
+"""Number of pairs that are looked up in one step."""
 SQUARE = 2048
+"""Most networks of the matrix: 34 MB a component."""
 
 
 class Gram(Generic[P]):

@@ -23,8 +23,8 @@ from typing import Any
 from archive.architecture.operations import vocabulary
 from archive.kernels.base import Distance, PairDistance
 
-# Settings that change the computation of a distance, but not its value.
 _MANNER = ("threads", "solver")
+"""Settings that change the computation of a distance, but not its value."""
 
 
 def worth_keeping(space: str) -> bool:

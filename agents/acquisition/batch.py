@@ -39,11 +39,12 @@ from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.covariance.spectrum import repair
 
-# Variance added to each candidate in a k-DPP, as a fraction of the mean variance. Without it covariances of low rank
-# (five networks give rank four) have no larger subsets of nonzero probability.
 ADDED_VARIANCE = 1e-6
-# exp(-10)^2 is 2e-9 of the best. Far below that, the candidate would be lost to rounding in the eigendecomposition.
+"""Variance added to each candidate in a k-DPP, as a fraction of the mean variance. Without it covariances of low rank
+(five networks give rank four) have no larger subsets of nonzero probability."""
 LEAST_LOG_QUALITY = -10.0
+"""Least log q: exp(-10)^2 is 2e-9 of the best. Candidates far below that would be lost to rounding in the
+eigendecomposition."""
 
 
 class BatchSelection(ABC):

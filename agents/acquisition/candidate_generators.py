@@ -39,12 +39,12 @@ from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError
 from archive.spaces.base import Space
 
-# Members ranked at a time, so that memory does not grow with the space.
 BLOCK = 4096
-# Random mutations in place of a large neighbourhood: at tens of layers, a neighbour costs a millisecond.
+"""Number of members that are ranked at a time, so that memory does not grow with the space."""
 DRAWS = 16
-# Most neighbours of one network.
+"""Random mutations in place of a large neighbourhood: with tens of layers, a neighbour takes a millisecond."""
 WIDEST = 500
+"""Most neighbours of one network."""
 
 
 class CandidateGenerator(ABC):

@@ -34,10 +34,10 @@ from scipy.special import gammaln
 from archive.agents.surrogates.base import Array
 from archive.errors import NumericalError, UsageError
 
-# Eigenvalues below this fraction of the largest, times n, are 0 up to rounding.
 ROUNDING = 1e-14
-# A negative eigenvalue below this fraction of the largest is not a rounding error.
+"""Fraction of the largest eigenvalue, times n, below which an eigenvalue is 0 up to rounding."""
 NEGATIVE = 1e-8
+"""Fraction of the largest eigenvalue above which a negative one is no rounding error."""
 
 
 @final

@@ -40,8 +40,8 @@ from archive.agents.surrogates.noisy_incumbent import mean_change, rivals
 from archive.errors import UnknownNameError, UsageError
 
 _LOG_ROOT_TWO_PI = 0.5 * np.log(2.0 * np.pi)
-# A candidate without uncertainty has log(EI) = log(improvement) or about -inf, never 0/0.
 _LEAST_STD = 1e-150
+"""Least standard deviation: a candidate without uncertainty has log(EI) = log(improvement) or about -inf, never 0/0."""
 
 
 class Acquisition(ABC):

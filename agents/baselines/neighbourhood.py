@@ -10,11 +10,11 @@ from archive.agents.base import Suggestion
 from archive.architecture.graph import Architecture
 from archive.spaces.base import Mutation, Space
 
-# Largest number of layers for which all neighbours are listed: those of a cell take milliseconds, the thousand of a
-# network of 20 layers a second.
 _LAYERS = 10
-# Draws of one modification without a new network after which the neighbours of a larger network are listed too.
+"""Largest number of layers for which all neighbours are listed: those of a cell take milliseconds, the thousand of a
+network of 20 layers a second."""
 _DRAWS = 40
+"""Number of draws without a new network after which the neighbours of a larger network are listed, too."""
 
 
 class Neighbourhood:

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
 Violations = Callable[["optuna.trial.FrozenTrial"], Sequence[float]]
 
-# Attribute of a trial in which Optuna's samplers record the values of its constraints: at most 0 where they are met.
 _CONSTRAINTS = "constraints"
-# Rejected draws, known networks or no members of the space, after which the rest of a batch is drawn at random. A draw
-# takes milliseconds.
+"""Attribute of a trial in which Optuna's samplers record the values of its constraints: at most 0 where they are
+met."""
 _MISSES = 30
+"""Rejected draws, known networks or no members of the space, after which the rest of a batch is drawn at random. A draw
+takes milliseconds."""
 
 
 class OptunaAgent(Agent):

@@ -25,12 +25,12 @@ from archive.agents.surrogates.gp.tree import FittedTree, TreeFeatures, fit
 from archive.errors import UsageError
 from archive.spaces.base import Space
 
-# Step 1: random completions, and variants of each of the best observations.
 _RANDOM, _BEST, _VARIANTS = 200, 5, 20
-# Step 2: length of a climb, and changes ranked in a step: all of a cell's, some of the hundreds of a deep chain's.
+"""Numbers of step 1: random completions, best observations, and variants of each of these."""
 _ROUNDS, _CHANGES = 15, 60
-# Number of best candidates of a leaf to decode, and of leaves, before a random network is suggested.
+"""Numbers of step 2: steps of a climb, and changes ranked in a step: all of a cell, some of a deep chain's hundreds."""
 _DECODED, _LEAVES = 40, 3
+"""Number of best candidates of a leaf to decode, and of leaves, before a random network is suggested."""
 
 
 @final

@@ -37,11 +37,11 @@ Posteriors = Callable[[Array], Posterior]
 
 MODELS = ("arc", "separate", "padded", "linear")
 
-# Random configurations, then rounds of ever finer variations of the incumbent.
 _RANDOM, _BEST, _VARIATIONS = 1000, 8, 25
+"""Numbers of candidates: random ones, best ones that are varied in each round, and variations of each of these."""
 _SCALES = (0.3, 0.2, 0.1, 0.1, 0.05, 0.05, 0.03, 0.02)
-# Number of ranked configurations checked for a new one within the limits of the space.
 _CHECKED = 60
+"""Number of ranked configurations checked for a new one within the limits of the space."""
 
 
 @dataclass(frozen=True)

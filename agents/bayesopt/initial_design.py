@@ -25,8 +25,8 @@ from archive.agents.surrogates.gp.fitted import Pairwise
 from archive.architecture.graph import Architecture
 from archive.kernels.covariance.base import Covariance
 
-# Share of the prior variance.
 NOISE = 0.01
+"""Noise variance of an evaluation, as a share of the prior variance."""
 
 
 def alc_design(

@@ -43,10 +43,10 @@ from archive.kernels.gram import Gram
 from archive.spaces.base import Space
 
 KERNELS = ("bourgain", "edit")
-# Noise variance of standardised scores. The authors' code adds 1e-10, which differing repeated evaluations contradict.
 _PAPER_NOISE = 1e-4
-# Reference sets of each size; with ceil(ln n) of them the variance is large (`kernels.distances.bourgain`).
+"""Noise variance of standardised scores. The authors' code adds 1e-10, with which replicates could not differ."""
 _REPEATS = 20
+"""Reference sets of each size; with ceil(ln n) of them the variance is large (`kernels.distances.bourgain`)."""
 
 
 @dataclass(frozen=True)

@@ -71,8 +71,8 @@ from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.spaces.base import Space
 
-# Reference networks of the initial design: members of a listed space, or draws from another.
 LISTED, DRAWN = 1000, 100
+"""Reference networks of the initial design: members of a listed space, or draws from another."""
 
 TRANSFORMS = ("log-regret",)
 NOISY_TRANSFORMS = ("compress-below-median",)

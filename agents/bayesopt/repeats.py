@@ -17,8 +17,8 @@ from archive.agents.surrogates.noisy_incumbent import NoisyIncumbent
 from archive.architecture.graph import Architecture
 from archive.spaces.base import Space
 
-# The rank of expected improvement draws no random numbers.
 _UNUSED = np.random.default_rng(0)
+"""Argument of `ExpectedImprovement.rank`, which draws no random numbers."""
 
 
 def repeats(

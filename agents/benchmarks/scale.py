@@ -48,8 +48,8 @@ LAYERS = 10
 AGENT = "random"
 KERNELS = ("otmann", "tree-wasserstein")
 
-# Goals in seconds: for a hundred thousand evaluations on two cores, and for one query of any size.
 LOAD, ARRAYS, QUESTION = 900.0, 5.0, 0.5
+"""Goals in seconds: for a hundred thousand evaluations on two cores, and for one query of any size."""
 GOAL_SIZE = 100_000
 PATIENCE = 60.0
 """Timeout of a query in seconds."""

@@ -47,8 +47,8 @@ PAPER = {
 
 COLUMN = "val_acc_108ep"
 UNSEEN = 500
-# Later cells of the authors' code are likely larger: only as many as necessary are drawn.
 UNSEEN_PUBLISHED = 100
+"""Unseen cells drawn by the authors' code. Its later cells are likely larger, so no more than necessary are drawn."""
 MEMBERS, EPOCHS, BATCH, RATE = 5, 200, 32, 0.01
 
 

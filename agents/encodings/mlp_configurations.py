@@ -40,14 +40,15 @@ DEEPEST = 5
 ANY = "any"
 PROTOCOL, OWN = "protocol", "own"
 
-# Above 0.1 AdamW, and SGD on all but the smallest networks, diverge.
 _RATES, _NORMS, _DROPOUT = (1e-4, 0.1), (0.1, 20.0), (0.0, 0.8)
-# Share of random configurations that are trained by the protocol.
+"""Ranges of learning rates, norms and dropout rates. With learning rates above 0.1, AdamW diverges, and so does SGD on
+all but the smallest networks."""
 _BY_PROTOCOL = 0.1
-# Mean number of parameters that vary at a time.
+"""Share of random configurations that are trained by the protocol."""
 _VARIED = 3.0
-# Significant digits of a hyperparameter; further digits have no effect.
+"""Mean number of parameters that vary at a time."""
 _DIGITS = 4
+"""Significant digits of a hyperparameter; further digits have no effect."""
 
 
 class Perceptrons:

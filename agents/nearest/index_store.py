@@ -32,14 +32,14 @@ Keys = NDArray[np.bytes_]
 KIND = "nearest"
 """Kind of the cached files."""
 
-# Architectures read and prepared at a time.
 BLOCK = 5000
+"""Number of architectures that are read and prepared at a time."""
 
-# Tells apart two archives that existed at one address at different times.
 CREATED = "MATCH (m:SchemaMigration) RETURN min(m.applied) AS created"
+"""Time of creation, which distinguishes archives that existed at one address at different times."""
 
-# The only clause of its query: both servers then answer it without counting.
 COUNT = "MATCH (a:Architecture) RETURN count(a) AS architectures"
+"""Number of architectures. Without further clauses, both servers know it without counting."""
 
 OF_SPACE = """
 MATCH (a:Architecture {space: $space})

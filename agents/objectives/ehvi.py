@@ -36,10 +36,10 @@ from scipy.special import logsumexp
 from archive.agents.acquisition.functions import log_h
 from archive.agents.surrogates.base import Array, Posterior
 
-# A candidate without uncertainty has EI = max(0, mu - t), never 0/0.
 LEAST_STD = 1e-150
-# Entries of the largest array, (candidates, boxes): 16 MB.
+"""Least standard deviation: a candidate without uncertainty has EI = max(0, mu - t), never 0/0."""
 BLOCK = 2_000_000
+"""Most entries of an array (candidates, boxes): 16 MB."""
 
 
 @final

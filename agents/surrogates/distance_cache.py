@@ -30,12 +30,12 @@ from archive.kernels.features.l1 import blocks
 from archive.kernels.features.l1.parts import BlockPart
 from archive.kernels.gram import Gram
 
-# Bytes of cached rows: 2,900 known networks of NAS-Bench-201 with five components.
 MOST_BYTES = 2**29
-# Below this number of columns a row to all members costs more than it saves.
+"""Bytes of cached rows: 2,900 known networks of NAS-Bench-201 with five components."""
 FEW = 1000
-# Number of distances below which features are compared one network at a time.
+"""Number of columns below which a row to all members costs more than it saves."""
 LARGE = 2000
+"""Number of distances below which features are compared one network at a time."""
 
 
 @final

@@ -40,10 +40,10 @@ from archive.errors import UsageError
 Member = DistanceGP | CoregionalisedGP
 FittedMember = FittedGP | FittedCoregionalisedGP
 
-# A member of smaller weight changes no decision, and costs as much as any other.
 LEAST_WEIGHT = 0.01
-# Limit of EM steps, and the change of the weights at which EM stops.
+"""Least weight of a member that is kept: one of smaller weight changes no decision, and costs as much as any other."""
 MOST_STEPS = 2000
+"""Limit of EM steps, and the change of the weights at which EM stops."""
 SMALLEST_STEP = 1e-6
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped,unused-ignore]
 
-# Matrices with more rows than this are worth the risk of a second thread.
 MANY = 1000
+"""Number of rows above which a matrix is worth the risk of a second thread."""
 
 
 @contextmanager

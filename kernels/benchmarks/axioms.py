@@ -24,8 +24,8 @@ from archive.measurement import Figure
 
 Floats = NDArray[np.float64]
 
-# Rounding of sums of a few dozen terms.
 ROUNDING = 1e-9
+"""Rounding of sums of a few dozen terms."""
 METRICS = frozenset({"edit", "otmann", "tree-wasserstein", "wasserstein"})
 POSITIVE = frozenset({"tree-wasserstein"})
 """Claimed besides those of every embedded distance, which follow from its norm."""

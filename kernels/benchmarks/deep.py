@@ -20,8 +20,8 @@ from archive.measurement import Figure
 
 LAYERS = 1000
 MILLISECONDS = "<= 50"
-# The default weights of hops separate networks of this depth altogether; small ones leave the most to be solved.
 NU_STR: tuple[tuple[float, ...], ...] = ((0.1, 0.2, 0.4, 0.8), (0.001, 0.002, 0.004, 0.008))
+"""The default weights of hops separate networks of this depth altogether; small ones leave the most to be solved."""
 
 
 def measure(networks: int = 30, layers: int = LAYERS, seed: int = 0) -> list[Figure]:

@@ -32,8 +32,8 @@ Floats = NDArray[np.float64]
 
 MICROSECONDS = "<= 45"
 RELATIVE_ERROR = "<= 1e-7"
-# The golden file has normalised distances with nine decimals, which limits the accuracy of small ones.
 NORMALISED_DECIMALS = 5e-10
+"""The golden file has normalised distances with nine decimals, which limits the accuracy of small ones."""
 VARIANTS: tuple[tuple[Variant, str], ...] = (
     ("appendix", "paper_appendix"),
     ("main_text", "main_text"),

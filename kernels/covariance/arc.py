@@ -52,13 +52,15 @@ from archive.kernels.covariance.base import ALPHA, Floats
 
 Integers = NDArray[np.int64]
 
-# Scores are standardised and d_i is at most 2 omega_i: at the lower end a parameter is ignored, at the upper end
-# configurations that differ in it are uncorrelated.
 OMEGA = (1e-2, 1e1)
-# At the lower end only the existence of the parameter matters; above 1 the arc would return towards its start.
+"""Range of omega. Scores are standardised and d_i is at most 2 omega_i: at the lower end a parameter is ignored, at the
+upper end configurations that differ in it are uncorrelated."""
 RHO = (1e-2, 1.0)
-# Codes are in [0, 1]: at the lower end a parameter is ignored, at the upper end a step of 0.1 leaves no correlation.
+"""Range of rho. At the lower end only the existence of the parameter matters; above 1 the arc would return towards its
+start."""
 _BETA = (1e-4, 1e2)
+"""Range of beta. Codes are in [0, 1]: at the lower end a parameter is ignored, at the upper end a step of 0.1 leaves no
+correlation."""
 
 
 class CodeKernel(ABC):

@@ -25,9 +25,9 @@ from archive.errors import UsageError
 
 Floats = NDArray[np.float64]
 
-# Widest useful ranges of alpha for standardised scores, and of beta in units of 1 / (median of d^p). At the lower end
-# of beta a component is ignored, at the upper end all networks are uncorrelated.
 ALPHA = (1e-2, 1e1)
+"""Widest useful ranges of alpha for standardised scores, and of beta in units of 1 / (median of d^p). At the lower end
+of beta a component is ignored, at the upper end all networks are uncorrelated."""
 BETA = (1e-3, 1e2)
 
 

@@ -18,8 +18,8 @@ from archive.errors import NumericalError
 
 Floats = NDArray[np.float64]
 
-# Eigenvalues above -TOLERANCE * n * (largest) are zero up to rounding.
 TOLERANCE = 1e-14
+"""Tolerance of rounding: eigenvalues above -TOLERANCE * n * (largest) count as zero."""
 
 
 class IndefiniteKernelWarning(UserWarning):

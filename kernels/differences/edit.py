@@ -31,8 +31,8 @@ Orders = tuple[list[int], list[int]]
 """Sequences of both networks."""
 
 _MATCH, _REMOVE, _INSERT = 0, 1, 2
-# Sums of the same costs in another order differ by rounding.
 _ROUNDING = 1e-12
+"""Tolerance of rounding, for sums of the same costs in different orders."""
 
 
 def edit_difference(first: Architecture, second: Architecture, distance: EditDistance) -> Difference:

@@ -6,8 +6,8 @@ from archive.architecture.diagram import beside, merged
 from archive.drawing import Diagram
 from archive.kernels.differences.base import Change, Difference
 
-# Share of a layer's mass below which the layer counts as having no partner.
 _LEAST_SHARE = 0.01
+"""Share of a layer's mass below which the layer counts as having no partner."""
 
 
 def pictured(difference: Difference) -> Diagram:

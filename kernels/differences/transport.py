@@ -22,8 +22,8 @@ from archive.kernels.distances.otmann import OTMANN, LayersWithMass, OtmannBatch
 
 Floats = NDArray[np.float64]
 
-# Mass below this share of both networks is a rounding error.
 _ROUNDING = 1e-12
+"""Mass below this share of both networks is a rounding error."""
 
 
 class _Flow(NamedTuple):

@@ -40,8 +40,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 SEED = 123
-# Tolerance of symmetry and of the zero diagonal, as a share of the largest distance.
 ROUNDING = 1e-9
+"""Tolerance of symmetry and of the zero diagonal, as a share of the largest distance."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,13 +42,14 @@ from archive.kernels.distances.pot import pot
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Limit of iterations of conditional gradient; most problems need about ten.
 ITERATIONS = 1000
-# Losses below this, or this close to the bound, differ by rounding only: hops are integers.
+"""Limit of iterations of conditional gradient; most problems need about ten."""
 ROUNDING = 1e-10
+"""Rounding error of a loss: smaller differences from 0 or from the bound do not count, since hops are integers."""
 REMEMBERED = 500_000
-# A start near the middle of the polytope leads to better optima than a vertex, which is often stationary itself.
 NUDGE = 0.2
+"""Weight of a random vertex in a start. A start near the middle of the polytope leads to better optima than a vertex,
+which is often stationary itself."""
 
 
 class GromovWassersteinWarning(RuntimeWarning):

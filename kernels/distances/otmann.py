@@ -45,8 +45,8 @@ MASSES: dict[str, dict[str, float]] = {
     "main_text": {"fc_factor": 1.0, "res_factor": 2.0, "floor": 0.0},
     "code": {"fc_factor": 0.1, "res_factor": 1.0, "floor": 100.0},
 }
-# Number of pairs below which a second thread costs more than it saves.
 PAIRS_A_THREAD = 64
+"""Number of pairs below which a second thread costs more than it saves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,15 +37,15 @@ from archive.kernels.compiled import compiled
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Largest gain per unit of mass outside an optimal basis. Potentials are sums of gains, each at most 2, along paths in
-# the tree: rounding stays below. The loss is at most TOLERANCE times the mass matched.
 TOLERANCE = 1e-12
-# Arcs priced before the best of them enters the basis; more of them where there are MANY, because a poor choice costs
-# pivots.
+"""Largest gain per unit of mass outside an optimal basis. Potentials are sums of gains, each at most 2, along paths in
+the tree: rounding stays below. The loss is at most TOLERANCE times the mass matched."""
 PRICED = 64
+"""Arcs priced before the best of them enters the basis; more of them where there are MANY, because a poor choice costs
+pivots."""
 MANY = 4096
-# A distance below this share of the two networks' mass is a rounding error of subtracted masses.
 ROUNDING = 1e-13
+"""Share of the two networks' mass below which a distance is a rounding error of subtracted masses."""
 
 
 class SpanningTree(NamedTuple):

@@ -43,8 +43,8 @@ Weights = Literal["uniform", "mass"]
 Solver = Literal["compiled", "pot"]
 
 NU_STR = (0.1, 0.2, 0.4, 0.8)
-# Number of pairs below which a second thread costs more than it saves.
 PAIRS_A_THREAD = 64
+"""Number of pairs below which a second thread costs more than it saves."""
 
 
 @dataclass(frozen=True, eq=False)

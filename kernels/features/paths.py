@@ -38,13 +38,13 @@ from archive.kernels.features.path_graph import (
 
 ARROW = "→"
 
-# Networks of 60 layers, late in a search, have about 100 label sequences and take 1,000 hops.
 MOST_SEQUENCES = 10_000
+"""Most label sequences of a network. Networks of 60 layers, late in a search, have about 100 and take 1,000 hops."""
 MOST_HOPS = 1_000_000
-# Largest count up to which float64 represents every integer.
 MOST_PATHS = 2**53
-# Named features; DARTS has 18,724.
+"""Largest count up to which float64 represents every integer."""
 MOST_NAMES = 100_000
+"""Most features that `every_path` names; DARTS has 18,724."""
 
 
 @final

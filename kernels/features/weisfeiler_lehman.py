@@ -34,10 +34,10 @@ from archive.kernels.features.path_graph import check_flag, check_whole, label
 Floats = NDArray[np.float64]
 Direction = Literal["in", "out", "both"]
 
-# Far above the number of iterations that distinguishes networks of 60 layers.
 MOST_ITERATIONS = 100
-# Short labels stay readable, as they are shown as the motifs of a network.
+"""Most iterations: far above the number that distinguishes networks of 60 layers."""
 MOST_READABLE = 100
+"""Length up to which a label is not hashed, because labels are shown as the motifs of a network."""
 
 
 @final

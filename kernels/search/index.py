@@ -37,10 +37,10 @@ Integers = NDArray[np.int64]
 MOST = 20_000
 """Largest number of networks that one query of a `PairDistance` compares."""
 
-# Networks in the first block between two checks of the bound; each block is twice as large as the one before.
 FIRST = 128
-# Relative error of a bound: the same weights are summed in another order.
+"""Networks in the first block between two checks of the bound; each block is twice as large as the one before."""
 ROUNDING = 1e-9
+"""Relative rounding error of a bound, whose weights are summed in another order."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,8 +49,8 @@ from archive.errors import InvalidArchitectureError, NumericalError, UsageError
 from archive.kernels.base import check_one_space
 from archive.kernels.features.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
 
-# Fantasy scores keep some noise, even where the members interpolate all observations.
 LEAST_NOISE = 1e-3
+"""Least noise of fantasy scores, relevant where the members interpolate all observations."""
 
 
 @final

@@ -30,10 +30,11 @@ from archive.errors import NumericalError, UsageError
 
 _log = logging.getLogger(__name__)
 
-# Objective where the covariance is not positive definite: finite, as the line search needs, and worse than any other.
 _WALL = 1e12
-# Optima whose log posteriors differ by less than this count as the same optimum.
+"""Objective for a covariance that is not positive definite: finite, as the line search requires, and worse than any
+other."""
 _SAME = 1e-2
+"""Difference of the log posteriors below which two optima count as the same."""
 
 
 @dataclass(frozen=True)

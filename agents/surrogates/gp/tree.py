@@ -35,8 +35,8 @@ from archive.agents.surrogates.threads import one_thread
 
 Integers = NDArray[np.int64]
 
-# log of a_c, a_g, s, eta2, of standardised scores.
 _BOUNDS = np.log([(1e-2, 1e1), (1e-2, 1e1), (2e-2, 5.0), (1e-3, 1.0)])
+"""(4, 2) bounds of log(a_c, a_g, s, eta2), for standardised scores."""
 _STARTS = 3
 _WALL = 1e12
 

@@ -36,8 +36,8 @@ from archive.kernels.search.lower_bounds import EditBound
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Number of pairs below which a second thread costs more than it saves.
 PAIRS_A_THREAD = 512
+"""Number of pairs below which a second thread costs more than it saves."""
 
 
 class EditDistance(PairDistance[Sequenced]):

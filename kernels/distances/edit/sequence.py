@@ -33,8 +33,9 @@ Integers = NDArray[np.int64]
 Comparison = Literal["width", "attributes"]
 
 SKIP, BREAK = 0, 1
-# Matching takes cubic time and quadratic memory: at this number, seconds a pair and 32 MB a thread.
 MAX_SKIPS = 2000
+"""Most skips of a network. Matching takes cubic time and quadratic memory: with so many, seconds a pair and 32 MB a
+thread."""
 
 
 @dataclass(frozen=True, slots=True)

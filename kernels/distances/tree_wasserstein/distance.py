@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 LONGEST = 8
-# Parts that are measures on a line rather than vectors.
 ON_A_LINE = ("indegree", "outdegree", "units")
-# Capacity of the cache of n-grams' paths to the root.
+"""Parts that are measures on a line rather than vectors."""
 PATHS = 100_000
+"""Capacity of the cache of n-grams' paths to the root."""
 
 
 @final

@@ -35,8 +35,8 @@ from archive.kernels.distances.tree_wasserstein.operation_trees import Node, Ope
 Gram = tuple[str, ...]
 
 MIXED = 0.2
-# Limit of n-grams ending in a layer, summed over the layers: it bounds memory, and the time to about a second.
 MOST = 1_000_000
+"""Limit of n-grams ending in a layer, summed over the layers: it bounds memory, and the time to about a second."""
 
 
 def ngrams(architecture: Architecture, n: int, operations: Set[str]) -> dict[Gram, int]:

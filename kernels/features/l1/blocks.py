@@ -25,10 +25,11 @@ from archive.kernels.features.l1.parts import BlockPart, LookupRows, Steps, Vect
 Floats = NDArray[np.float64]
 Item = TypeVar("Item")
 
-# A table of distinct distances is used where it has at most 4M entries (32 MB) and a quarter of the block's.
 TABLE, SMALLER = 2**22, 4
-# Rows that a thread fills at a time, and the number of entries below which a second thread costs more than it saves.
+"""Limits of a table of distinct distances: at most 4M entries (32 MB), and a quarter of the block's entries."""
 ROWS, SMALL = 16, 2**16
+"""Rows that a thread fills at a time, and the number of entries below which a second thread costs more than it
+saves."""
 
 
 def vectors(rows: Sequence[Vector], columns: Sequence[Vector] | None = None, *, euclidean: bool = False) -> BlockPart:

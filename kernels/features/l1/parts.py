@@ -23,10 +23,10 @@ Vector = Mapping[str, float]
 # Ascending places, and the value from each place on; 0 before the first, and the same last value in all functions.
 Steps = tuple[tuple[float, ...], tuple[float, ...]]
 
-# Time to merge one entry of a sparse vector, in subtractions of a dense one (measured).
 MERGE = 20
-# Largest number of entries in the dense vectors of one part: 256 MB.
+"""Time to merge one entry of a sparse vector, in subtractions of a dense one (measured)."""
 DENSE = 2**25
+"""Largest number of entries in the dense vectors of one part: 256 MB."""
 
 
 class BlockPart(ABC):

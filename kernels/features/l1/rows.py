@@ -24,10 +24,10 @@ from archive.kernels.compiled import compiled
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Columns of one tile: their sums stay in the first-level cache while the vectors' entries are read.
 TILE = 256
-# Side of the mirrored squares: both the rows read and the rows written stay in the first-level cache.
+"""Columns of one tile: their sums stay in the first-level cache while the vectors' entries are read."""
 SQUARE = 32
+"""Side of the mirrored squares: both the rows read and the rows written stay in the first-level cache."""
 
 
 @compiled
