@@ -113,9 +113,9 @@ class Arc(Agent):
         """Check and keep the settings."""
         super().__init__(space)
         self._domain = Perceptrons(space, activation)
-        for what, name, known in (("preset", preset, PRESETS), ("model", model, MODELS)):
+        for setting, name, known in (("preset", preset, PRESETS), ("model", model, MODELS)):
             if name not in known:
-                raise UnknownNameError(f"{what} of arc", name, known)
+                raise UnknownNameError(f"{setting} of arc", name, known)
         if n_random < 1:
             raise UsageError(f"n_random must be >= 1, got {n_random}")
         chosen = PRESETS[preset]
@@ -136,17 +136,17 @@ class Arc(Agent):
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
-        finished = [(self._domain.encode(one.architecture, one.hyperparameters), one.score) for one in history.usable]
-        seen = [(codes, score) for codes, score in finished if codes is not None]
+        encoded = [(self._domain.encode(one.architecture, one.hyperparameters), one.score) for one in history.usable]
+        observed = [(codes, score) for codes, score in encoded if codes is not None]
         unfinished = [self._domain.encode(one.architecture, one.hyperparameters) for one in history.pending]
         pending = [codes for codes in unfinished if codes is not None]
         taken = set(history.known)
-        missing = self.n_random - len(seen) - len(pending)
-        suggestions = self._random(min(n, max(missing, 0) if seen else n), taken, rng)
-        if seen and len(suggestions) < n:
+        missing = self.n_random - len(observed) - len(pending)
+        suggestions = self._random(min(n, max(missing, 0) if observed else n), taken, rng)
+        if observed and len(suggestions) < n:
             pending += [self._encoded(suggestion) for suggestion in suggestions]
             taken |= keys_of(suggestions)
-            suggestions += self._modelled(seen, pending, n - len(suggestions), taken, rng)
+            suggestions += self._modelled(observed, pending, n - len(suggestions), taken, rng)
         # Networks that remain, if any, are outside the domain.
         taken |= keys_of(suggestions)
         return [*suggestions, *draw_samples(self.space, n - len(suggestions), taken, rng)]
@@ -164,13 +164,13 @@ class Arc(Agent):
 
     def _modelled(
         self,
-        seen: Sequence[tuple[Array, float]],
+        observed: Sequence[tuple[Array, float]],
         pending: Sequence[Array],
         n: int,
         taken: Collection[str],
         rng: np.random.Generator,
     ) -> list[Suggestion]:
-        codes, scores = np.array([codes for codes, _ in seen]), np.array([score for _, score in seen])
+        codes, scores = np.array([codes for codes, _ in observed]), np.array([score for _, score in observed])
         scale = self._transform.learn(scores)
         model = self._learn(codes, scale.standardise(scores), rng)
         if pending:
@@ -209,22 +209,22 @@ class Arc(Agent):
         ranks = self._acquisition.rank(posterior(pool), rng)
         for step in _SCALES:
             order = np.argsort(-ranks, kind="stable")[:_BEST]
-            made = self._domain.vary(np.repeat(pool[order], _VARIATIONS, axis=0), step, rng)
-            pool = np.vstack([pool, made])
-            ranks = np.concatenate([ranks, self._acquisition.rank(posterior(made), rng)])
+            varied = self._domain.vary(np.repeat(pool[order], _VARIATIONS, axis=0), step, rng)
+            pool = np.vstack([pool, varied])
+            ranks = np.concatenate([ranks, self._acquisition.rank(posterior(varied), rng)])
         for at in np.argsort(-ranks, kind="stable")[:_CHECKED]:
             suggestion = self._new(pool[at], taken)
             if suggestion is not None:
                 return self._valued(suggestion, posterior, rng)
         return None
 
-    def _valued(self, made: Suggestion, posterior: Posteriors, rng: np.random.Generator) -> Suggestion:
+    def _valued(self, suggestion: Suggestion, posterior: Posteriors, rng: np.random.Generator) -> Suggestion:
         """Return the suggestion with the posterior of exactly its network and hyperparameters."""
-        own = posterior(self._encoded(made)[None])
+        own = posterior(self._encoded(suggestion)[None])
         rank = float(self._acquisition.rank(own, rng)[0])
         expected = own.in_scores()
         mean, std = float(expected.mean[0]), float(expected.std[0])
-        return replace(made, acquisition=self._acquisition.value(rank), mean=mean, std=std)
+        return replace(suggestion, acquisition=self._acquisition.value(rank), mean=mean, std=std)
 
     def _new(self, codes: Array, taken: Collection[str]) -> Suggestion | None:
         """Return a configuration as a suggestion, with other units if its network is known.

@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +80,12 @@ NOISY_TRANSFORMS = ("compress-below-median",)
 
 EXPECTATION = UpperConfidenceBound(0.0)
 
-Policies = tuple[ModelBased, ModelBased]
+
+class Policies(NamedTuple):
+    """Two ways to propose with one model: by the acquisition, and by the posterior mean."""
+
+    exploring: ModelBased
+    greedy: ModelBased
 
 
 @final
@@ -148,17 +153,16 @@ class Portfolio(Agent):
         record(self, members=self.members, transforms=self.transforms)
         self.candidates, self.batch_rule, self.patience = candidates, batch_rule, patience
         names = self.members or defaults(space)
-        source = candidate_generators.get(candidates, space, cheap=all(is_cheap(name, space) for name in names))
-        listing = candidate_generators.listing_of(source)
+        self._source = candidate_generators.get(candidates, space, cheap=all(is_cheap(name, space) for name in names))
+        listing = candidate_generators.listing_of(self._source)
         self._models = [member_model(name, space, listing) for name in names]
         # A design needs distances of hundreds of networks that are never evaluated. Those of `structure` are cheap.
         self._design_model = member_model("structure", space, listing)
         self._ranking = ranking(acquisition, kappa, batch_rule)
         self._transfer = Transfer(space, dict(zip(names, self._models, strict=True)), listing, rule(sources))
         self._knowledge = ProxyKnowledge(space, self._transfer, self._design_model) if proxies else None
-        self._source = source
-        self._prefixes, self._numbers = Prefixes(), SparseFeatures(encoding(space, "default").parts, listing)
-        self._exact, self._noisy = self._made(TRANSFORMS), self._made(NOISY_TRANSFORMS)
+        self._prefixes, self._tree_features = Prefixes(), SparseFeatures(encoding(space, "default").parts, listing)
+        self._exact, self._noisy = self._policies_of(TRANSFORMS), self._policies_of(NOISY_TRANSFORMS)
 
     @property
     def transfers(self) -> bool:
@@ -181,17 +185,18 @@ class Portfolio(Agent):
 
     def _exploit(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """Return the suggestions among the next `n` that maximise the posterior mean; see `patience`."""
-        due = self._due(history, n)
+        count = self._greedy_count(history, n)
+        if not count:
+            return []
         # The recorded acquisition is None, because the acquisition function did not select these networks.
-        greedy = self._policies(history)[1]
-        return [replace(one, acquisition=None) for one in greedy.propose(history, due, rng)] if due else []
+        return [replace(one, acquisition=None) for one in self._policies(history).greedy.propose(history, count, rng)]
 
     def _explore(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """Return `n` suggestions that maximise the acquisition."""
-        return self._policies(history)[0].propose(history, n, rng) if n else []
+        return self._policies(history).exploring.propose(history, n, rng) if n else []
 
     def _policies(self, history: History) -> Policies:
-        """Return the maximisers of the acquisition and of the posterior mean, with or without noise."""
+        """Return the policies for a history, with or without noise."""
         if history.noisy:
             return self._noisy
         if history.goals is not None:
@@ -201,10 +206,10 @@ class Portfolio(Agent):
         if not met.any() or (best := history.scores[met].max()) == history.scores.max():
             return self._exact
         # Resolution must be highest near the best score that meets the constraints. Infeasible scores may be better.
-        return self._made([LogRegret(float(best))])
+        return self._policies_of([LogRegret(float(best))])
 
-    def _made(self, default: Sequence[str | OutcomeTransform]) -> Policies:
-        """Return the maximisers for the transforms of the settings, or for default ones."""
+    def _policies_of(self, default: Sequence[str | OutcomeTransform]) -> Policies:
+        """Return the policies with the transforms of the settings, or with default ones."""
         chosen = self.transforms or default
         stacked = StackedGP([model.surrogate(one) for model in self._models for one in chosen], self.prior)
         slacks = StackedGP([model.surrogate(SLACK_TRANSFORM) for model in self._models], self.prior)
@@ -216,18 +221,18 @@ class Portfolio(Agent):
             rule,
             transfer=self._knowledge or self._transfer,
             repeats=True,
-            slacks=self._many(slacks, SLACK_TRANSFORM).everywhere(),
-            many=self._many(stacked, chosen[0]),
+            slacks=self._for_many(slacks, SLACK_TRANSFORM).everywhere(),
+            many=self._for_many(stacked, chosen[0]),
         )
         greedy = replace(method, acquisition=EXPECTATION, rule=batch.get("believer", acquisition=EXPECTATION))
-        return ModelBased(self.space, 0, method), ModelBased(self.space, 0, greedy)
+        return Policies(ModelBased(self.space, 0, method), ModelBased(self.space, 0, greedy))
 
-    def _many(self, few: StackedGP, transform: str | OutcomeTransform) -> ManyEvaluations:
+    def _for_many(self, few: StackedGP, transform: str | OutcomeTransform) -> ManyEvaluations:
         """Return the extension of a surrogate to more than a thousand evaluated networks."""
         cheap = [model for model in self._models if model.cheap] or [self._design_model]
         rival = StackedGP([model.surrogate(transform) for model in cheap], self.prior)
         errors = self._design_model.surrogate("none")
-        return ManyEvaluations(few, self._numbers, errors, rival, transform, self._prefixes)
+        return ManyEvaluations(few, self._tree_features, errors, rival, transform, self._prefixes)
 
     @staticmethod
     def _met(history: History) -> NDArray[np.bool_]:
@@ -243,7 +248,7 @@ class Portfolio(Agent):
         """Return the size of the initial design: smaller where proxies tell networks apart before any evaluation."""
         return self.n_design if self._features(history) is None else min(self.n_design, N_DESIGN)
 
-    def _due(self, history: History, n: int) -> int:
+    def _greedy_count(self, history: History, n: int) -> int:
         """Return the number of suggestions among the next `n` at which a multiple of `patience` is reached."""
         if not self.patience or not history.usable or history.goals is not None:
             return 0
@@ -291,5 +296,5 @@ class Portfolio(Agent):
 
 
 def _listed(names: Sequence[str] | str | None) -> list[str] | None:
-    # A string is a sequence, too: of letters.
+    # A string is a sequence of letters.
     return None if names is None else [names] if isinstance(names, str) else list(names)

@@ -166,7 +166,7 @@ def settle_held(tx: ManagedTransaction, notices: Sequence[Notice]) -> bool:
         tx: A transaction, or a session.
         notices: The notices (`may_be_held`), whose senders most likely hold their proposals.
     """
-    results = [_held(one) for one in notices if isinstance(one, Completion)]
+    results = [_held_result(one) for one in notices if isinstance(one, Completion)]
     if results:
         return complete_held(tx, results) == len(notices)
     return _renew_held(tx, [one for one in notices if isinstance(one, Report)]) == len(notices)
@@ -184,8 +184,8 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
         tx, [_study(each) for each in notices if isinstance(each, Completion) and each.rung is not None]
     )
     rows = leases.lock(tx, [notice.id for notice in notices])
-    exhausted = [one for one in notices if isinstance(one, Failure) and one.memory is not None]
-    largest = workers.largest_memory(tx) if exhausted else 0
+    out_of_memory = any(isinstance(each, Failure) and each.memory is not None for each in notices)
+    largest = workers.largest_memory(tx) if out_of_memory else 0
     answers: list[Answer] = []
     changes: list[Change] = []
     ended: list[RungResult] = []
@@ -196,19 +196,18 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
         if change is None:
             continue
         if isinstance(notice, Completion):
-            one = _ended(rows[notice.id], notice)
-            change = one.change(change, rungs.get(_study(notice)))
-            ended.append(one)
-            results.append(
-                ProposalResult(one.id, _state(notice), one.result, change.properties, again=bool(one.before))
-            )
+            outcome = _rung_result(rows[notice.id], notice)
+            change = outcome.change(change, rungs.get(_study(notice)))
+            ended.append(outcome)
+            again = bool(outcome.before)
+            results.append(ProposalResult(notice.id, _state(notice), outcome.result, change.properties, again=again))
         else:
             changes.append(change)
         rows[notice.id] = leases.after(rows[notice.id], change)
     leases.apply(tx, changes)
     complete(tx, results)
     promotions.pause(tx, ended)
-    for study in sorted({_study(one) for one in ended} & rungs.keys()):
+    for study in sorted({_study(each) for each in ended} & rungs.keys()):
         promotions.promote(tx, study, rungs[study])
     return answers
 
@@ -233,8 +232,10 @@ def _renewal(names: tuple[str, ...]) -> str:
     return RENEW.format(reaches=f" AND {curves.reaches('p', 'row.begin', names)}", curve=f"{extended}, ")
 
 
-def _held(one: Completion) -> ProposalResult:
-    return ProposalResult(one.id, _state(one), one.result, holder=one.token, architecture=one.architecture)
+def _held_result(notice: Completion) -> ProposalResult:
+    return ProposalResult(
+        notice.id, _state(notice), notice.result, holder=notice.token, architecture=notice.architecture
+    )
 
 
 def _state(notice: Completion) -> State:
@@ -280,7 +281,7 @@ def _has_result(row: Row, notice: Completion) -> bool:
     return len(row["rung_values"] or ()) > notice.rung
 
 
-def _ended(row: Row, notice: Completion) -> RungResult:
+def _rung_result(row: Row, notice: Completion) -> RungResult:
     result, before = replace(notice.result, partial=notice.pruned), tuple(row["rung_values"] or ())
     constrained = tuple(row["rung_constrained"] or ())
     return RungResult(notice.id, notice.token, notice.rung, result, before, constrained)
