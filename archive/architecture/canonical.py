@@ -49,15 +49,15 @@ def canonical_ranks(layers: Sequence[Layer], edges: Sequence[Connection]) -> tup
 
 def _canonical(layers: Sequence[Layer], edges: Sequence[Connection]) -> tuple[Certificate, Colours]:
     labels = [_label(layer) for layer in layers]
-    used = sorted({tuple(edge[2:]) for edge in edges})
-    number = {arguments: at for at, arguments in enumerate(used)}
+    distinct = sorted({tuple(edge[2:]) for edge in edges})
+    number = {arguments: at for at, arguments in enumerate(distinct)}
     children: list[list[tuple[int, int]]] = [[] for _ in layers]
     parents: list[list[tuple[int, int]]] = [[] for _ in layers]
     for tail, head, *arguments in edges:
         at = number[tuple(arguments)]
         children[tail].append((head, at))
         parents[head].append((tail, at))
-    links = _ArgumentLinks(labels, parents, children) if any(used) else _PlainLinks(labels, parents, children)
+    links = _ArgumentLinks(labels, parents, children) if any(distinct) else _PlainLinks(labels, parents, children)
     neighbours = zip(labels, map(sorted, parents), map(sorted, children), strict=True)
     twins = [(label, tuple(above), tuple(below)) for label, above, below in neighbours]
     search = _CanonicalSearch(labels, edges, twins, links)
@@ -65,7 +65,7 @@ def _canonical(layers: Sequence[Layer], edges: Sequence[Connection]) -> tuple[Ce
 
 
 def _label(layer: Layer) -> Label:
-    # Layers without attributes keep the label, and networks of them the key, of archives without attributes.
+    # Keys are stored: a layer without attributes has the label that it had before layers could have attributes.
     plain = (layer.op, layer.units or 0, layer.stride)
     return (*plain, layer.attributes.text) if layer.attributes else plain
 
@@ -129,8 +129,8 @@ class _CanonicalSearch:
         while cell := self._first_cell(colours):
             if len({self.twins[u] for u in cell}) > 1:
                 return colours, cell
-            split = colours[cell[0]]
-            colours = _dense([(colour, u if colour == split else 0) for u, colour in enumerate(colours)])
+            shared = colours[cell[0]]
+            colours = _dense([(colour, u if colour == shared else 0) for u, colour in enumerate(colours)])
         return colours, []
 
     def _first_cell(self, colours: Colours) -> list[int]:
@@ -151,7 +151,7 @@ class _CanonicalSearch:
 
     def _certificate(self, ranks: Colours) -> Certificate:
         labels = tuple(label for _, label in sorted(zip(ranks, self.labels, strict=True)))
-        return labels, tuple(sorted((ranks[tail], ranks[head], *used) for tail, head, *used in self.edges))
+        return labels, tuple(sorted((ranks[tail], ranks[head], *arguments) for tail, head, *arguments in self.edges))
 
 
 class _PlainLinks:
@@ -199,8 +199,8 @@ class _ArgumentLinks:
         return [
             (
                 colour,
-                tuple(sorted([(colours[p], used) for p, used in parents])),
-                tuple(sorted([(colours[c], used) for c, used in children])),
+                tuple(sorted([(colours[p], number) for p, number in parents])),
+                tuple(sorted([(colours[c], number) for c, number in children])),
             )
             for colour, parents, children in zip(colours, self.parents, self.children, strict=True)
         ]
@@ -209,7 +209,7 @@ class _ArgumentLinks:
         """Return a digest of each layer with all layers that it can reach by these links."""
         digests = [b""] * len(links)
         for u in order:
-            near = sorted([digests[v] + used.to_bytes(4) for v, used in links[u]])
-            text = b"".join([repr(self.labels[u]).encode(), *near])
+            neighbours = sorted([digests[v] + number.to_bytes(4) for v, number in links[u]])
+            text = b"".join([repr(self.labels[u]).encode(), *neighbours])
             digests[u] = hashlib.blake2b(text, digest_size=8).digest()
         return digests

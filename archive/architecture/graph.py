@@ -56,13 +56,13 @@ class Architecture:
         pairs = graph_checks.checked_edges(edges, len(unordered), words)
         order = _topological_order(unordered, pairs)
         position = {old: new for new, old in enumerate(order)}
-        wired = sorted((position[tail], position[head], used) for (tail, head), used in pairs.items())
+        moved = sorted((position[tail], position[head], arguments) for (tail, head), arguments in pairs.items())
         put = self.__dict__.__setitem__
         put("space", space)
         put("layers", tuple(unordered[old] for old in order))
-        put("edges", tuple((tail, head) for tail, head, _ in wired))
+        put("edges", tuple((tail, head) for tail, head, _ in moved))
         if words.arguments:
-            put("arguments", tuple(used for _, _, used in wired))
+            put("arguments", tuple(arguments for _, _, arguments in moved))
         graph_checks.validate(self, words)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -99,7 +99,7 @@ class Architecture:
         """The edges with their arguments, as the constructor takes them."""
         if not self.arguments:
             return self.edges
-        return tuple((*edge, *used) for edge, used in zip(self.edges, self.arguments, strict=True))
+        return tuple((*edge, *arguments) for edge, arguments in zip(self.edges, self.arguments, strict=True))
 
     @cached_property
     def argument_of(self) -> dict[Edge, Arguments]:
@@ -141,9 +141,9 @@ class Architecture:
     @property
     def functional(self) -> Architecture:
         """The network without the layers that are not `live`; itself where all layers are."""
-        known = self.__dict__
-        # Equal keys, where both are known, say that all layers are live, without a search for paths.
-        if "key" in known and known["key"] == known.get("functional_key"):
+        computed = self.__dict__
+        # If both keys are computed already and equal, all layers are live: no search for paths is needed.
+        if "key" in computed and computed["key"] == computed.get("functional_key"):
             return self
         return self if len(self.live) == len(self.layers) else self._without_dead_layers
 
@@ -155,14 +155,14 @@ class Architecture:
 
     def _live_graph(self) -> tuple[list[Layer], list[Connection]]:
         at = {old: new for new, old in enumerate(self.live)}
-        edges = [(at[t], at[h], *used) for t, h, *used in self.connections if t in at and h in at]
+        edges = [(at[t], at[h], *arguments) for t, h, *arguments in self.connections if t in at and h in at]
         return [self.layers[old] for old in self.live], edges
 
     @cached_property
     def canonical(self) -> Architecture:
         """The same network in canonical layer order, which all its relabellings share. The store keeps this form."""
         position = {old: new for new, old in enumerate(self.canonical_order)}
-        edges = [(position[tail], position[head], *used) for tail, head, *used in self.connections]
+        edges = [(position[tail], position[head], *arguments) for tail, head, *arguments in self.connections]
         relabelled = Architecture(self.space, [self.layers[old] for old in self.canonical_order], edges)
         relabelled.__dict__.update(key=self.key, functional_key=self.functional_key)
         return relabelled

@@ -27,18 +27,20 @@ def checked_edges(edges: Iterable[Connection], n: int, words: Vocabulary) -> dic
         InvalidArchitectureError: An edge does not join two layers, is repeated, or has arguments that it cannot have.
     """
     checked: dict[Edge, Arguments] = {}
-    for tail, head, *used in edges:
+    for tail, head, *arguments in edges:
         if not (0 <= tail < n and 0 <= head < n):
             raise InvalidArchitectureError(f"an edge must join two of the {n} layers, got ({tail}, {head})")
         if tail == head:
             raise InvalidArchitectureError("cycle: the layer feeds itself", tail)
         if (tail, head) in checked:
             raise InvalidArchitectureError(f"the edge ({tail}, {head}) is given twice")
-        if used and not words.arguments:
-            raise InvalidArchitectureError(f"an edge of {words.name} has no arguments, got {(tail, head, *used)}")
-        if not all(0 <= argument < _MOST_ARGUMENTS for argument in used):
-            raise InvalidArchitectureError(f"arguments must be in [0, {_MOST_ARGUMENTS}), got {(tail, head, *used)}")
-        checked[tail, head] = tuple(sorted(used))
+        if arguments and not words.arguments:
+            edge = (tail, head, *arguments)
+            raise InvalidArchitectureError(f"an edge of {words.name} has no arguments, got {edge}")
+        if not all(0 <= argument < _MOST_ARGUMENTS for argument in arguments):
+            edge = (tail, head, *arguments)
+            raise InvalidArchitectureError(f"arguments of an edge must be in [0, {_MOST_ARGUMENTS}), got {edge}")
+        checked[tail, head] = tuple(sorted(arguments))
     return checked
 
 

@@ -56,7 +56,9 @@ def unpack(space: str, arrays: Mapping[str, NDArray[Any]]) -> tuple[Architecture
 
 @final
 class PackedArchitectures(Sequence[Architecture]):
-    """The architectures of the arrays of `pack`, each built when it is read and not kept: a tenth of their memory.
+    """The architectures of the arrays of `pack`; each is built when it is read, and not kept.
+
+    The arrays need a tenth of the memory of all architectures.
 
     Args:
         space: Name of their vocabulary.
@@ -67,7 +69,7 @@ class PackedArchitectures(Sequence[Architecture]):
         """Read the alphabet; nothing else is read until it is needed."""
         self._space, self._arrays = space, arrays
         self._alphabet = [Layer(*letter) for letter in json.loads(arrays["alphabet"].tobytes())]
-        # Networks have few distinct edges: as one object each, those of 400,000 networks take no memory.
+        # 400,000 networks share few distinct edges: one object for each distinct edge saves memory.
         self._edges: dict[Edge, Edge] = {}
 
     def __len__(self) -> int:
@@ -111,7 +113,7 @@ class PackedArchitectures(Sequence[Architecture]):
 
 
 class _Entries(NamedTuple):
-    """Entries of some networks, one after the other, and where those of each begin."""
+    """Entries of some networks, network after network, and the place where the entries of each begin: (n + 1,)."""
 
     values: NDArray[Any]
     starts: NDArray[np.int64]

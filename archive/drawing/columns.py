@@ -42,9 +42,9 @@ def columns(graph: RankedGraph, rows: list[list[int]], gap: Gap) -> list[float]:
     x = dict.fromkeys(order, 0.0)
     for b in order:
         x[b] = max((x[a] + least for a, least in left[b].items()), default=0.0)
-    near = _neighbours(graph, block)
+    neighbours = _neighbours(graph, block)
     for _ in range(_PASSES):
-        moved = _move(order[::-1], x, left, right, near) + _move(order, x, left, right, near)
+        moved = _move(order[::-1], x, left, right, neighbours) + _move(order, x, left, right, neighbours)
         if moved < 1:
             break
     return [x[b] for b in block]
@@ -105,13 +105,13 @@ def _left_to_right(left: dict[int, dict[int, float]], right: dict[int, dict[int,
 
 
 def _neighbours(graph: RankedGraph, block: list[int]) -> dict[int, list[int]]:
-    near: dict[int, list[int]] = {b: [] for b in block}
+    neighbours: dict[int, list[int]] = {b: [] for b in block}
     for u, children in enumerate(graph.below):
         for v in children:
             if block[u] != block[v]:
-                near[block[u]].append(block[v])
-                near[block[v]].append(block[u])
-    return near
+                neighbours[block[u]].append(block[v])
+                neighbours[block[v]].append(block[u])
+    return neighbours
 
 
 def _move(
@@ -119,14 +119,14 @@ def _move(
     x: dict[int, float],
     left: dict[int, dict[int, float]],
     right: dict[int, dict[int, float]],
-    near: dict[int, list[int]],
+    neighbours: dict[int, list[int]],
 ) -> float:
     """Move each block toward the mean of its neighbours as far as its gaps allow; return the longest move."""
     longest = 0.0
     for b in order:
-        if not near[b]:
+        if not neighbours[b]:
             continue
-        target = sum(x[other] for other in near[b]) / len(near[b])
+        target = sum(x[other] for other in neighbours[b]) / len(neighbours[b])
         low = max((x[a] + least for a, least in left[b].items()), default=-inf)
         high = min((x[a] - least for a, least in right[b].items()), default=inf)
         target = min(max(target, low), high)

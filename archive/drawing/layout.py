@@ -1,7 +1,7 @@
 """Layered layout of a diagram: positions of boxes, lines, frames and panels, in pixels.
 
-Every rank is a band. A line is vertical within bands, in a place of its own, and bends between them only: so it never
-passes a box.
+Every rank is a horizontal band. Within a band a line is vertical and has a place beside the boxes; it bends only
+between bands. A line therefore never crosses a box.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SVG of a diagram: one text, the same for the same diagram, that needs nothing from elsewhere."""
+"""SVG of a diagram: a text that needs no other file. Equal diagrams have equal texts."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def svg(diagram: Diagram, *, theme: Theme = "auto") -> str:
 
 
 def stylesheet() -> str:
-    """Return the style sheet of pictures of the theme `page`, for a page that shows some."""
+    """Return the style sheet for a page that shows pictures of the theme `page`."""
     return css("auto")
 
 

@@ -2,7 +2,7 @@
 
     … ─> block_start {times: 3} ─> layers of the block ─> block_end ─> …
 
-The block is applied to its own output, each time with weights of its own. It has one input and one output; layers
+The block is applied to its own output, each time with different weights. It has one input and one output; layers
 without inputs, such as parameters, belong to the block that they feed. Blocks may contain blocks.
 """
 
@@ -59,7 +59,13 @@ def repeats(architecture: Architecture) -> list[int]:
 
 
 def _end(architecture: Architecture, start: int, free: set[int]) -> int:
-    """Return the first end behind a start whose own start has not been met: starts are taken from the last on."""
+    """Return the end of the block of a start: the first one behind it in topological order that is still free.
+
+    Args:
+        architecture: The network.
+        start: Position of the start. Ends of the blocks that start later are assigned before.
+        free: Ends that no block has yet.
+    """
     behind, stack = {start}, [start]
     while stack:
         for child in architecture.children[stack.pop()]:
@@ -74,7 +80,7 @@ def _end(architecture: Architecture, start: int, free: set[int]) -> int:
 
 
 def _inside(architecture: Architecture, start: int, end: int) -> frozenset[int]:
-    """Return the layers between start and end, with the layers without inputs that feed only these."""
+    """Return the layers between start and end, and the layers without inputs that feed only these layers."""
     inside: set[int] = set()
     stack = list(architecture.parents[end])
     while stack:

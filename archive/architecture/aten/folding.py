@@ -1,6 +1,6 @@
-"""Folding of repeated blocks: equal parts in a row become one block with a number of times, and back.
+"""Folding of repeated blocks: equal parts in a row become one block with a number of copies, and back.
 
-`archive.architecture.repeats` finds them.
+`archive.architecture.repeats` finds the equal parts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ MOST_LAYERS = 20_000
 
 
 def fold(architecture: Architecture) -> Architecture:
-    """Return a network with its repeated parts folded; one without repeats, or with blocks already, unchanged."""
+    """Return a network with its repeated parts folded into blocks.
+
+    A network without repeated parts, or one that has blocks already, is returned as it is.
+    """
     if any(layer.op == START for layer in architecture.layers):
         return architecture
     chain, free = parts(architecture)
@@ -36,7 +39,7 @@ def unfold(architecture: Architecture) -> Architecture:
     """Return a network with its blocks written out.
 
     Raises:
-        InvalidArchitectureError: It has more than 20,000 layers then, or its blocks are not nested.
+        InvalidArchitectureError: The result would have more than 20,000 layers, or the blocks are not nested.
     """
     while spans := blocks(architecture):
         # Inner blocks come first, and are copied with the blocks around them.
@@ -49,7 +52,7 @@ def unfold(architecture: Architecture) -> Architecture:
         copy = _Copy(architecture)
         for u in range(len(architecture.layers)):
             if u == end:
-                # What the block begins with is in place, and topological order puts its layers before its end.
+                # In topological order, the layers that the block reads precede its end: they are copied already.
                 copy.written_out(start, end, sorted(inside), times)
             elif u != start and u not in inside:
                 copy.layer(u)
@@ -63,7 +66,7 @@ class _Copy:
     Attributes:
         layers: The layers of the copy.
         edges: Its edges.
-        at: Position in the network to the position in the copy of what has its output now.
+        at: Position of a layer in the network to the position of the layer in the copy whose output replaces its own.
     """
 
     def __init__(self, architecture: Architecture) -> None:
@@ -76,12 +79,12 @@ class _Copy:
         """Copy a layer with the edges that lead to it."""
         self.at[u] = self._put(self.architecture.layers[u])
         for parent in self.architecture.parents[u]:
-            # An edge without arguments only says that the input is before a source.
-            used = self.architecture.argument_of[parent, u]
-            self.edges.append((self.at[parent] if used else 0, self.at[u], *used))
+            # An edge without arguments carries no value: it leads from the input to a source.
+            arguments = self.architecture.argument_of[parent, u]
+            self.edges.append((self.at[parent] if arguments else 0, self.at[u], *arguments))
 
     def items(self, items: Sequence[Part | Repeat]) -> None:
-        """Copy parts and repeats, these as blocks."""
+        """Copy parts, and fold each repeat into a block."""
         for item in items:
             if isinstance(item, Part):
                 for u in item.layers:

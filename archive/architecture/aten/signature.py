@@ -108,16 +108,19 @@ class Signature:
 
     @property
     def tensors(self) -> tuple[OperationParameter, ...]:
-        """The tensor parameters in the order of their numbers: that of a list is last."""
+        """The tensor parameters in the order of their numbers: a list of tensors is last."""
         unordered = [parameter for parameter in self.parameters if parameter.kind == "tensor"]
         return tuple(sorted(unordered, key=lambda parameter: parameter.listed))
 
     def fault(self, attributes: Mapping[str, Any], arguments: Collection[int]) -> tuple[int, str] | None:
-        """Return what keeps a layer from having this signature, after the number of checks that it passed; or None.
+        """Return why a layer does not have this signature; None if it has it.
 
         Args:
             attributes: Attributes of the layer.
             arguments: Numbers of the inputs that edges give.
+
+        Returns:
+            The number of checks that the layer passed, and the fault in words.
         """
         known = {parameter.name: parameter for parameter in self.parameters if parameter.kind}
         for name in attributes:
@@ -133,10 +136,10 @@ class Signature:
         for number, parameter in enumerate(tensors):
             if parameter.name in attributes and number in arguments:
                 return 3, f"{parameter.name} of {self.operation} is given twice, by an edge and by an attribute"
-            given = parameter.name in attributes or number in arguments
+            present = parameter.name in attributes or number in arguments
             # A list may begin with an absent tensor.
-            given = given or (parameter.listed and any(used > number for used in arguments))
-            if not given and not parameter.optional:
+            present = present or (parameter.listed and any(argument > number for argument in arguments))
+            if not present and not parameter.optional:
                 return 5, f"{self.operation} needs {parameter.name}: an edge with the argument {number}"
         for parameter in self.parameters:
             absent = parameter.name not in attributes and not parameter.optional and not parameter.default
@@ -149,7 +152,7 @@ def resolve(operation: str, attributes: Mapping[str, Any], arguments: Collection
     """Return the first signature of an operation that a layer has.
 
     Raises:
-        InvalidArchitectureError: It has none; the message is about the signature that comes nearest.
+        InvalidArchitectureError: The layer has none of them; the message is about the one with the most checks passed.
     """
     nearest = (-1, f"there is no operation {operation}")
     for signature in signatures()[operation]:

@@ -73,13 +73,13 @@ def unit_axis(layer: Layer, name: str) -> int | None:
 
 
 def input_groups(layer: Layer) -> int:
-    """Return the number of groups in which the first axis of a kernel has inputs; 1 where it has the units."""
+    """Return the number of groups of a transposed convolution, whose kernel has the inputs first; 1 for others."""
     transposed = layer.op == "convolution" and layer.attributes.get("transposed")
     return max(_whole(layer, "groups"), 1) if transposed else 1
 
 
 def fan_in(layer: Layer) -> int:
-    """Return the number of input channels or features that each output channel of a weighted layer is computed from."""
+    """Return the number of input channels or features of each output channel of a weighted layer."""
     if layer.op == "convolution":
         sides = shape(layer, "weight")
         return sides[0] // max(_whole(layer, "groups"), 1) if layer.attributes.get("transposed") else sides[1]

@@ -84,7 +84,7 @@ def rendered(report: StudyReport, plots: Sequence[ReportPlot]) -> str:
 
 
 def _printable(value: Any) -> Any:
-    """Return a value of the template without control characters; markup is the page's own."""
+    """Return a value of the template without control characters; markup comes from this package, and stays."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
