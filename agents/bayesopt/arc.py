@@ -248,10 +248,5 @@ class Arc(Agent):
 
 def _posterior(model: FittedConditional, scale: Scale, codes: Array) -> Posterior:
     """Return the posterior of the transformed scores of (m, D) codes."""
-    standardised, centre, spread = model.posterior(codes), scale.centre, scale.spread
-    return Posterior(
-        means=centre + spread * standardised.means,
-        variances=spread**2 * standardised.variances,
-        best=centre + spread * standardised.best,
-        scales=(scale,) * len(standardised.means),
-    )
+    standardised = model.posterior(codes)
+    return Posterior.of_standardised(scale, standardised.means, standardised.variances, standardised.best)

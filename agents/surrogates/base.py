@@ -73,6 +73,28 @@ class Posterior:
     noises: Array | None = None
     feasibility: Feasibility | None = None
 
+    @classmethod
+    def of_standardised(
+        cls, scale: Scale, means: Array, variances: Array, best: Array, covariances: Array | None = None
+    ) -> Posterior:
+        """Return the posterior of g(score) whose members predict standardised values, (g(score) - centre) / spread.
+
+        Args:
+            scale: The fitted transform of all members.
+            means: (S, m) float64.
+            variances: (S, m) float64.
+            best: (S,) float64.
+            covariances: (S, m, m) float64; None for marginals only.
+        """
+        centre, spread = scale.centre, scale.spread
+        return cls(
+            means=centre + spread * means,
+            variances=spread**2 * variances,
+            best=centre + spread * best,
+            covariances=None if covariances is None else spread**2 * covariances,
+            scales=(scale,) * len(means),
+        )
+
     def in_scores(self) -> Posterior:
         """Return the marginals in score units.
 

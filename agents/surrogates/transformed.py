@@ -69,14 +69,8 @@ class FittedOutcomeTransformed(Fitted):
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`."""
-        inner, scale = self.fitted.posterior(architectures, joint=joint), self.scale
-        return Posterior(
-            means=scale.centre + scale.spread * inner.means,
-            variances=scale.spread**2 * inner.variances,
-            best=scale.centre + scale.spread * inner.best,
-            covariances=None if inner.covariances is None else scale.spread**2 * inner.covariances,
-            scales=(scale,) * len(inner.means),
-        )
+        inner = self.fitted.posterior(architectures, joint=joint)
+        return Posterior.of_standardised(self.scale, inner.means, inner.variances, inner.best, inner.covariances)
 
     def noises(self) -> Array | None:
         """See `Fitted.noises`."""
@@ -141,15 +135,10 @@ class FittedSourceResidual(Fitted):
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`."""
-        residual, spread = self.fitted.posterior(architectures, joint=joint), self.scale.spread
+        residual = self.fitted.posterior(architectures, joint=joint)
         means = residual.means + _expected(self.coupled, architectures)
-        return Posterior(
-            means=self.scale.centre + spread * means,
-            variances=spread**2 * residual.variances,
-            best=np.full(len(means), self.scale.centre + spread * self.best),
-            covariances=None if residual.covariances is None else spread**2 * residual.covariances,
-            scales=(self.scale,) * len(means),
-        )
+        best = np.full(len(means), self.best)
+        return Posterior.of_standardised(self.scale, means, residual.variances, best, residual.covariances)
 
     def noises(self) -> Array | None:
         """See `Fitted.noises`."""

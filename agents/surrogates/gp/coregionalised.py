@@ -40,10 +40,10 @@ from typing import final
 import numpy as np
 
 from archive.agents.surrogates import outcome_transforms
-from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
+from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate
 from archive.agents.surrogates.gp.correlation_grid import LogLikelihoods, grid
 from archive.agents.surrogates.gp.exact import GaussianProcess
-from archive.agents.surrogates.gp.fitted import check_variances
+from archive.agents.surrogates.gp.fitted import standardised
 from archive.agents.surrogates.gp.replicates import Replicates
 from archive.agents.surrogates.gp.source_posterior import SourceModel
 from archive.agents.surrogates.outcome_scale import Scale
@@ -73,7 +73,7 @@ class CoregionalisedGP(Surrogate):
         variances: Array | None = None,
     ) -> FittedCoregionalisedGP:
         """See `Surrogate.fit`. The fit is deterministic; known variances enter as if s were 1."""
-        scale, replicates, rows = self._observed(architectures, scores, variances)
+        scale, replicates, rows = standardised(architectures, scores, variances, self.transform)
         source = self.source_model.posterior(rows, rows)
         best = max(grid(replicates, source), key=lambda point: point.log_posterior)
         with one_thread(len(rows)):
@@ -94,19 +94,8 @@ class CoregionalisedGP(Surrogate):
         Raises:
             NumericalError: No correlation, or no other value of rho, has a finite likelihood.
         """
-        _, replicates, rows = self._observed(architectures, scores, variances)
+        _, replicates, rows = standardised(architectures, scores, variances, self.transform)
         return LogLikelihoods.of(grid(replicates, self.source_model.posterior(rows, rows)))
-
-    def _observed(
-        self, architectures: Sequence[Architecture], scores: Array, variances: Array | None
-    ) -> tuple[Scale, Replicates, tuple[Architecture, ...]]:
-        """Return the scale of the scores, the standardised observations, and the networks that they are of."""
-        check_scores(architectures, scores)
-        scale = self.transform.learn(scores)
-        known = check_variances(scores, scale, variances)
-        keys = [one.key for one in architectures]
-        replicates = Replicates.of(keys, scale.standardise(scores), known, scale.noise_factors(keys, scores))
-        return scale, replicates, tuple(architectures[at] for at in replicates.first)
 
 
 @final

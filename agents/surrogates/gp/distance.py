@@ -22,10 +22,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from archive.agents.surrogates import outcome_transforms
-from archive.agents.surrogates.base import Array, Surrogate, check_scores
+from archive.agents.surrogates.base import Array, Surrogate
 from archive.agents.surrogates.gp.bounds import Bounds
 from archive.agents.surrogates.gp.exact import GaussianProcess
-from archive.agents.surrogates.gp.fitted import FittedGP, Pairwise, check_variances
+from archive.agents.surrogates.gp.fitted import FittedGP, Pairwise, standardised
 from archive.agents.surrogates.gp.likelihood import Inference, Likelihood
 from archive.agents.surrogates.gp.noise import LearnedNoise, Noise
 from archive.agents.surrogates.gp.replicates import Replicates
@@ -89,12 +89,7 @@ class DistanceGP(Surrogate):
         Raises:
             NumericalError: There are no scores, or scores or variances are not finite.
         """
-        check_scores(architectures, scores)
-        scale = self.transform.learn(scores)
-        known = check_variances(scores, scale, variances)
-        keys = [one.key for one in architectures]
-        replicates = Replicates.of(keys, scale.standardise(scores), known, scale.noise_factors(keys, scores))
-        rows = tuple(architectures[at] for at in replicates.first)
+        scale, replicates, rows = standardised(architectures, scores, variances, self.transform)
         stack = self.pairwise.distances(rows).stack
         likelihood = Likelihood(self.covariance, stack, replicates, self.noise.bounds(scale.spread))
         with one_thread():

@@ -13,6 +13,7 @@ from archive.agents.surrogates.base import Array, Fitted, Posterior, check_score
 from archive.agents.surrogates.gp.exact import GaussianProcess
 from archive.agents.surrogates.gp.replicates import Replicates
 from archive.agents.surrogates.outcome_scale import Scale
+from archive.agents.surrogates.outcome_transforms import OutcomeTransform
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
 from archive.errors import NumericalError
@@ -134,7 +135,7 @@ class FittedGP(Fitted):
                 for s, (theta, process) in enumerate(zip(self.thetas, self.processes, strict=True)):
                     prior = np.full(part.stop - begin, self.covariance.variance(theta[:-1]))
                     means[s, part], variances[s, part] = process.predict(cross.value(theta[:-1]), prior)
-        return self._posterior(means, variances, None)
+        return Posterior.of_standardised(self.scale, means, variances, self.best)
 
     def _joint(self, cross: BoundCovariance, inner: BoundCovariance) -> Posterior:
         pairs = [
@@ -143,7 +144,7 @@ class FittedGP(Fitted):
         ]
         means, covariances = np.array([mean for mean, _ in pairs]), np.array([covariance for _, covariance in pairs])
         variances = np.clip(np.diagonal(covariances, axis1=1, axis2=2), 0.0, None)
-        return self._posterior(means, variances, covariances)
+        return Posterior.of_standardised(self.scale, means, variances, self.best, covariances)
 
     def _extended(
         self, architectures: Sequence[Architecture], values: Array | None, known: Array, factors: Array | None = None
@@ -157,15 +158,27 @@ class FittedGP(Fitted):
         )
         return replace(self, architectures=(*self.architectures, *architectures), processes=processes)
 
-    def _posterior(self, means: Array, variances: Array, covariances: Array | None) -> Posterior:
-        centre, spread = self.scale.centre, self.scale.spread
-        return Posterior(
-            means=centre + spread * means,
-            variances=spread**2 * variances,
-            best=centre + spread * self.best,
-            covariances=None if covariances is None else spread**2 * covariances,
-            scales=(self.scale,) * self.sets,
-        )
+
+def standardised(
+    architectures: Sequence[Architecture], scores: Array, variances: Array | None, transform: OutcomeTransform
+) -> tuple[Scale, Replicates, tuple[Architecture, ...]]:
+    """Return the scale of scores, the standardised observations, and the networks of their rows, each once.
+
+    Args:
+        architectures: n networks, replicates included.
+        scores: (n,) float64.
+        variances: (n,) float64, known noise variances of the scores; None where none are known.
+        transform: The outcome transform, which is fitted to the scores.
+
+    Raises:
+        NumericalError: There are no scores, or scores or variances are not finite.
+    """
+    check_scores(architectures, scores)
+    scale = transform.learn(scores)
+    known = check_variances(scores, scale, variances)
+    keys = [one.key for one in architectures]
+    observations = Replicates.of(keys, scale.standardise(scores), known, scale.noise_factors(keys, scores))
+    return scale, observations, tuple(architectures[at] for at in observations.first)
 
 
 def check_variances(scores: Array, scale: Scale, variances: Array | None) -> Array:

@@ -224,11 +224,5 @@ class CorrectedTrees(Fitted):
         return self.process.covariance.variance(self.process.thetas[0][:-1])
 
     def _posterior(self, means: Array, variances: Array, covariances: Array | None) -> Posterior:
-        scale = self.prefix.scale
-        return Posterior(
-            means=(scale.centre + scale.spread * means)[None],
-            variances=scale.spread**2 * variances[None],
-            best=np.array([scale.centre + scale.spread * self.best]),
-            covariances=None if covariances is None else scale.spread**2 * covariances,
-            scales=(scale,),
-        )
+        best = np.array([self.best])
+        return Posterior.of_standardised(self.prefix.scale, means[None], variances[None], best, covariances)
