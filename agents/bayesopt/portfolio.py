@@ -19,7 +19,8 @@ Under constraints the incumbent is the best result that meets them. Log-regret i
 it is linear, although results that do not meet the constraints may have better ones. Each of several objectives has
 the log-regret of its best score.
 
-The initial design minimises the variance over the space (`bayesopt.initial_design`) and does not use the space's pool.
+The initial design minimises the variance over the space (`bayesopt.variance_reduction`), and does not use the pool of
+the space.
 
 After `patience` evaluations without improvement, one proposal maximises the posterior mean. Expected improvement may
 leave that network out for long: near the best score the model is certain, and unknown regions promise more as long as
@@ -53,9 +54,9 @@ from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_cou
 from archive.agents.baselines.random_search import samples
 from archive.agents.bayesopt.bananas import encoding
 from archive.agents.bayesopt.gaussian_process import ranking
-from archive.agents.bayesopt.initial_design import alc_design
 from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member_model
+from archive.agents.bayesopt.variance_reduction import alc_design
 from archive.agents.constraints.models import TRANSFORM as SLACK_TRANSFORM
 from archive.agents.proxies.features import ProxyFeatures
 from archive.agents.proxies.knowledge import ProxyKnowledge

@@ -10,7 +10,7 @@ Each proxy has a length scale, so that the evaluations of the study determine wh
 members by the density of every evaluation given all others (`archive.agents.surrogates.stacking`): proxies without
 information about a task lose their weight within some evaluations.
 
-The initial design is spread, by variance reduction (`archive.agents.bayesopt.initial_design`) on the distances of
+The initial design is spread, by variance reduction (`archive.agents.bayesopt.variance_reduction`) on the distances of
 proxies. In spaces of cells, it is spread over the networks of the largest mean rank by some proxies (`CONSENSUS`). In
 other spaces it is spread over all networks with scores, because the sign of a proxy's correlation is not known in
 advance: for 60 networks of `cnn`, trained on `digits/small`, the rank correlation with the accuracy was -0.94 by `snip`
@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 from archive.agents.acquisition.candidate_generators import CandidateGenerator
 from archive.agents.base import History, Suggestion
 from archive.agents.bayesopt.gp_presets import PRESETS
-from archive.agents.bayesopt.initial_design import alc_design
 from archive.agents.bayesopt.model_based import SourceUse
 from archive.agents.bayesopt.portfolio_members import MemberModel, PowerExponentialARD
+from archive.agents.bayesopt.variance_reduction import alc_design
 from archive.agents.proxies.distances import ProxyDistances, TotalProxyDistance
 from archive.agents.proxies.features import ProxyFeatures
 from archive.agents.proxies.recorded import LEAST

@@ -10,9 +10,9 @@ from scipy.stats import spearmanr
 
 from archive import spaces
 from archive.agents.base import History, Pending
-from archive.agents.bayesopt.initial_design import alc_design
 from archive.agents.bayesopt.portfolio import Portfolio
 from archive.agents.bayesopt.portfolio_members import OperationCounts, PowerExponentialARD, defaults, member_model
+from archive.agents.bayesopt.variance_reduction import alc_design
 from archive.agents.constraints.slacks import StudyConstraints
 from archive.agents.objectives.goals import Goals
 from archive.constraints import parse
