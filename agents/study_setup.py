@@ -45,7 +45,7 @@ def open_study(
             eligible, or the agent searches for one of several objectives.
     """
     if budget is not None and budget < 1:
-        raise UsageError(f"--budget must be at least 1 evaluation, got {budget}")
+        raise UsageError(f"the budget must be at least 1 evaluation, got {budget}")
     if sources != "all" and requested.name in sources:
         # Checked before the look-up, which would report a study that does not exist yet as an unknown name.
         raise UsageError(f"the study {requested.name!r} cannot start warm from itself")

@@ -184,7 +184,7 @@ def measure(
     """
     for task in tasks:
         if task not in TASKS:
-            raise UsageError(f"--task must be one of {', '.join(TASKS)}, got {task!r}")
+            raise UsageError(f"the task must be one of {', '.join(TASKS)}, got {task!r}")
     if not sizes or min(sizes) < 2 or seeds < 1 or ranked < 2:
         raise UsageError(f"sizes and ranked must be >= 2 and seeds >= 1, got {list(sizes)}, {ranked} and {seeds}")
     jobs = _jobs(tasks, contestants() if chosen is None else chosen)

@@ -15,11 +15,11 @@ from archive.agents.ask_tell import enqueueing
 from archive.agents.ask_tell.types import EnqueuedArchitecture
 from archive.api import Archive
 from archive.errors import UsageError
-from archive.known_costs import NO_COSTS
+from archive.known_costs import NO_COSTS, KnownCosts
 from archive.mcp.arguments import NetworkArgument, StudyName, network_of
 from archive.mcp.limits import WAIT_SECONDS
 from archive.store.properties import whole_id
-from archive.store.records import State
+from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, read_view
 
 POLL_SECONDS = 1.0
@@ -84,13 +84,7 @@ def propose(
         None if parent is None else archive.architectures.get(find(parent)),
         tuple(operations or ()),
     )
-    costs = NO_COSTS
-    if record.constraints:
-        # Imported here because it loads the builders of networks.
-        from archive.trainer.tasks import known_costs
-
-        costs = known_costs.of_study(record, archive.connection.settings.home)
-    space = enqueueing.space_of(archive, record, costs)
+    space = enqueueing.space_of(archive, record, _known_costs(archive, record))
     config = {} if model is None else {"model": model}
     proposal, new = enqueueing.add(
         archive, study, space, enqueued, enqueueing.LANGUAGE_MODEL, config, reuse=not retrain
@@ -117,6 +111,16 @@ async def wait(
         if view.state in ENDED or left <= 0:
             return _status(view, new=False)
         await anyio.sleep(min(POLL_SECONDS, left))
+
+
+def _known_costs(archive: Archive, study: Study) -> KnownCosts:
+    """Return the known costs of a study; none without constraints, for which alone they are needed."""
+    if not study.constraints:
+        return NO_COSTS
+    # Imported here because it loads the builders of networks.
+    from archive.trainer.tasks import known_costs
+
+    return known_costs.of_study(study, archive.connection.settings.home)
 
 
 def _status(view: ProposalView, new: bool) -> ProposalStatus:

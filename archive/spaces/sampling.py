@@ -1,4 +1,4 @@
-"""Distinct random draws: networks of a space, or whatever else has a key."""
+"""Distinct random draws: networks of a space, or other objects with a key."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ MISSES = 200
 certainty: (1 - 0.05)^200."""
 
 
-def distinct(space: Space, count: int, rng: np.random.Generator) -> list[Architecture]:
-    """Return random networks of a space; fewer where it is exhausted, and the first ones of any larger count."""
+def distinct_sample(space: Space, count: int, rng: np.random.Generator) -> list[Architecture]:
+    """Return random networks of a space, no two of equal `functional_key`; fewer where the space is exhausted.
+
+    Equal generators give equal networks: a larger count begins with those of a smaller one.
+    """
     return draw_distinct(lambda: space.sample(rng), lambda one: one.functional_key, count)
 
 
 def draw_distinct(
     make: Callable[[], Drawn | None], key_of: Callable[[Drawn], str], count: int, taken: Iterable[str] = ()
 ) -> list[Drawn]:
-    """Draw until `count` are new, or there seem to be no more.
+    """Draw until `count` objects are new, or there seem to be no more.
 
     Args:
-        make: Draws one; None marks a draw without a result.
-        key_of: Returns the key, by which two are the same.
-        count: Number to return.
+        make: Draws one object; None marks a draw without a result.
+        key_of: Returns the key of an object; objects of equal keys count as one.
+        count: Number of objects to return.
         taken: Keys that must not be drawn.
     """
     seen, drawn, misses = set(taken), list[Drawn](), 0

@@ -52,6 +52,6 @@ def sample_of(space: Space, count: int) -> list[Architecture]:
     """Return random networks of a space: everywhere the same ones, and the first ones of any larger count."""
     import numpy as np
 
-    from archive.spaces.sampling import distinct
+    from archive.spaces.sampling import distinct_sample
 
-    return distinct(space, count, np.random.default_rng(SEED))
+    return distinct_sample(space, count, np.random.default_rng(SEED))

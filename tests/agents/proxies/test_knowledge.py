@@ -10,7 +10,7 @@ import pytest
 from archive import agents, spaces
 from archive.agents.base import History
 from archive.agents.proxies.recorded import LEAST, N_DESIGN
-from archive.spaces.sampling import distinct
+from archive.spaces.sampling import distinct_sample
 from archive.store.proxies.table import ProxyTable
 from tests.support.histories import observed
 from tests.support.listed import small_table
@@ -52,7 +52,7 @@ def test_the_design_is_of_the_best_mean_rank_and_smaller(space):
 def test_a_design_of_other_networks_than_cells_follows_no_rank():
     """A proxy may rank them upside down: the design has networks of low and of high scores."""
     mlp = spaces.get("mlp")
-    networks = tuple(distinct(mlp, 60, np.random.default_rng(0)))
+    networks = tuple(distinct_sample(mlp, 60, np.random.default_rng(0)))
     proxies = ProxyTable("test", ("synflow",), networks, np.arange(60, dtype=np.float64)[:, None])
     first = proposed(mlp, History(proxies=proxies), N_DESIGN)
     rows = [proxies.rows[one.architecture.functional_key] for one in first]
