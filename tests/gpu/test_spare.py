@@ -1,4 +1,4 @@
-"""Trials on a GPU in spare processes: each has a process of its own, whose context was there before."""
+"""Trials on a GPU in spare processes: each has a separate process, whose context was there before."""
 
 from __future__ import annotations
 

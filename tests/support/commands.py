@@ -87,7 +87,7 @@ class Shell:
         return done
 
     def runs(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in a process of its own until it ends."""
+        """Run a command in a separate process until it ends."""
         return subprocess.run(
             self._command(arguments), capture_output=True, text=True, env=self.environment | variables, timeout=120
         )

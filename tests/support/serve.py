@@ -1,4 +1,4 @@
-"""A trainer daemon in a process of its own, for tests that kill it: `python -m tests.support.serve OPTIONS-AS-JSON`.
+"""A trainer daemon in a separate process, for tests that kill it: `python -m tests.support.serve OPTIONS-AS-JSON`.
 
 The archive is that of the environment. `slow` is a task that takes its time between epochs.
 """

@@ -26,7 +26,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture
 def start(archive, store_settings, tmp_path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Starts daemons in processes of their own, with these options."""
+    """Starts daemons in separate processes, with these options."""
     daemons = []
 
     def start(**options) -> subprocess.Popen[bytes]:

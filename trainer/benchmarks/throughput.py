@@ -1,7 +1,7 @@
 """Benchmark of the store's throughput in proposals a second, for `archive bench throughput`.
 
 A life cycle is the store's share of a trial: propose, claim, three reports, complete. One agent proposes, in batches,
-for ten seconds; workers, each a process of its own, claim and report until the queue is empty. Three modes:
+for ten seconds; workers, each a separate process, claim and report until the queue is empty. Three modes:
 
     in batches       as the daemon does for tabular tasks (`archive.trainer.daemon.client`): many proposals in a
                      transaction, which is one of claims, of first, second or third reports, or of results

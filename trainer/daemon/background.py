@@ -1,4 +1,4 @@
-"""Work beside the daemon's loop, in which claims, reports and results would wait for it."""
+"""Work in the background: slow tasks that would otherwise delay claims, reports and results in the daemon's loop."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 
 def in_background(work: Callable[[], object], name: str) -> None:
-    """Do work in a thread of its own, which does not delay the end of the process.
+    """Do work in a separate thread, which does not delay the end of the process.
 
     Args:
-        work: A function that may end half done.
+        work: A function; it may be cut off at any point when the process ends.
         name: Name of the thread.
     """
     try:

@@ -1,4 +1,4 @@
-"""Removal of checkpoints that no attempt will resume; at remote locations, beside the daemon's loop."""
+"""Removal of checkpoints that no attempt will resume; at remote locations in a thread beside the daemon's loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from archive.trainer.storage.timeouts import ANSWER_SECONDS
 
 
 class CheckpointRemoval:
-    """Removes checkpoints from one location; one that does not answer never delays a lease.
+    """Removes checkpoints from one location. A location that does not answer delays no lease.
 
     Args:
         location: A folder, or an fsspec URL.
@@ -24,7 +24,7 @@ class CheckpointRemoval:
         self._thread: threading.Thread | None = None
 
     def remove(self, proposal: str) -> None:
-        """Remove the checkpoint of a proposal; from a folder at once."""
+        """Remove the checkpoint of a proposal: at once from a folder, in the background from a URL."""
         if isinstance(self.location, Path):
             checkpoints.remove(self.location, proposal)
             return
@@ -34,7 +34,7 @@ class CheckpointRemoval:
             self._thread.start()
 
     def close(self, seconds: float = ANSWER_SECONDS) -> None:
-        """Wait for the requested removals, for a limited time: what stays costs space alone."""
+        """Wait at most so many seconds for the requested removals: a checkpoint that stays only costs space."""
         deadline = time.monotonic() + seconds
         while self._requests.unfinished_tasks and time.monotonic() < deadline:
             time.sleep(0.02)

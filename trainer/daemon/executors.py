@@ -20,14 +20,14 @@ class TrialExecutor(Protocol):
         """Name of the machines on which trials run; None for this machine, whose device the daemon looks for."""
 
     def start(self, spec: TrialSpec) -> tuple[TrialHandle, ScratchFolder | None]:
-        """Start a trial, and return it with its scratch folder where the daemon has to watch and delete that.
+        """Start a trial; return it, and its scratch folder if the daemon has to watch and delete that folder.
 
         Raises:
             TrainingError: It cannot be started.
         """
 
     def tidy(self) -> None:
-        """Give back what no trial has used for a while; called every moment."""
+        """Give back resources that no trial has used for a while; called in every step of the daemon's loop."""
 
     def close(self) -> None:
         """End everything."""

@@ -29,7 +29,7 @@ REPORT_SHARE = 0.01
 
 
 class TrialHandle(Protocol):
-    """The work on a claim: a trial in a process of its own (`archive.trainer.trial.process`), or a table's result."""
+    """The work on a claim: a trial in a separate process (`archive.trainer.trial.process`), or a table's result."""
 
     @property
     def last_seen(self) -> float:
@@ -40,7 +40,7 @@ class TrialHandle(Protocol):
         """Id of its process; None where there is none."""
 
     def messages(self) -> list[Message]:
-        """Return the messages that have arrived, without waiting; only the last one ever is no `EpochReport`."""
+        """Return the messages that have arrived, without waiting: `EpochReport`s, and at last one other message."""
 
     def interrupt(self) -> None:
         """Ask it to save a checkpoint and to end with `TrialInterrupted`."""
@@ -49,7 +49,7 @@ class TrialHandle(Protocol):
         """Kill a trial, and return the failure to record."""
 
     def kill(self) -> None:
-        """End it in whatever state it is."""
+        """End the work at once, in any state."""
 
 
 def is_paused(result: Result) -> bool:

@@ -99,12 +99,12 @@ class TrialObservation:
 def observation(
     observers: Sequence[tuple[str, TrialObserver]], home: Path, seconds: Callable[[], float] = lambda: CLOSING_SECONDS
 ) -> Iterator[events.Observer]:
-    """Run observers in processes of their own, and give the function that receives the daemon's events.
+    """Run observers in separate processes, and give the function that receives the daemon's events.
 
     Args:
         observers: Names and observers.
         home: Folder of the trainer's files, for what the observers print.
-        seconds: Returns the time that they get at the end; an exception leaves them none.
+        seconds: Returns the time that observers get at the end; after an exception in the block they get none.
     """
     folder = observer_logs(home)
     processes = [ObserverProcess(name, each, folder / f"{name}-{os.getpid()}.log") for name, each in observers]
@@ -135,7 +135,7 @@ def closing_seconds(stop: StopSignal, parting_seconds: float) -> float:
 
 def run_of(claim: Claim) -> str:
     """Return the identity of a proposal's run: 16 hexadecimal digits."""
-    # The time of creation tells proposals of equally named studies apart, in another archive or after a deletion.
+    # Studies of one name may exist in several archives, or one after the other: the time of creation differs.
     identity = f"{claim.id}@{claim.proposal.created}"
     return hashlib.sha256(identity.encode()).hexdigest()[:16]
 

@@ -12,10 +12,10 @@ TICK_SECONDS = 0.25
 """Time between two steps of a loop without events."""
 POLL_SECONDS = 30.0
 LEASE_SECONDS = 90.0
-"""A lease that outlasts two renewals that failed, each a third of it after the one before."""
+"""Duration of a lease. Renewals are due every third of it, so that a lease survives two failed renewals."""
 WATCHED_POLL_SECONDS = 5.0
 WATCHED_LEASE_SECONDS = 15.0
-"""With a parent process, which waits for each result: a trainer that was killed is replaced at once."""
+"""Duration with a parent process, which waits for each result: the proposals of a killed trainer return soon."""
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from archive.trainer.trial.messages import TrialFailed
 log = logging.getLogger("archive.trainer")
 
 REFUSALS = 3
-"""Trials in a row that could not begin, after which a trainer ends."""
+"""Number of consecutive trials that could not begin after which a trainer ends."""
 REFUSAL_DOUBLINGS = 2
-"""How often the pause after such a trial is doubled, compared with that after a failure."""
+"""Number of times that the pause after a trial that could not begin is doubled, compared with that after a failure."""
 
 
 class Outcomes:
@@ -46,8 +46,8 @@ class Outcomes:
 
     @property
     def unfit(self) -> bool:
-        """Whether this machine cannot train, as far as the trials in a row show that could not begin."""
-        # The search that has started this trainer waits for it, and starts another one.
+        """Whether this machine seems unable to train, since too many consecutive trials could not begin."""
+        # A search waits for a trainer that it has started itself, and replaces it: one such trial is enough.
         return self.refusals >= (REFUSALS if self._options.parent is None else 1)
 
     def complete(self, claim: Claim, result: Result, *, keep: bool = True) -> None:
@@ -64,7 +64,7 @@ class Outcomes:
         self._emit(events.ProposalCompleted(claim, result))
 
     def fail(self, claim: Claim, failed: TrialFailed) -> None:
-        """Record a failure, final or to be retried; one before the training returns the proposal, untouched."""
+        """Record a failure, final or to be retried; a trial that could not begin returns its proposal unchanged."""
         if failed.refused:
             self._refuse(claim, failed)
             return

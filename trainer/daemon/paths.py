@@ -173,7 +173,7 @@ class TrainerPaths:
 
         That is checkpoints older than `CHECKPOINT_LIFETIME`, and temporary files of trainers that were killed. Behind
         a URL, `archive db gc` removes old checkpoints: a thousand trainers must not list a bucket each. The removal of
-        old files takes long where there are many, and has a thread of its own.
+        old files takes long where there are many, and has a separate thread.
 
         Args:
             spool: A checkpoint stays while the spool holds the trial's end in memory alone: a kill would take both. At

@@ -1,6 +1,6 @@
 """The result spool: results that the store does not have yet, one JSON file each.
 
-A transactional outbox. A result, or the reason for its absence, is written here before it is sent, so that neither an
+This is a transactional outbox. A result, or the reason of its absence, is written here before it is sent: neither an
 outage of the store nor a kill of the daemon loses it; a proposal that was handed back during an outage waits here,
 too. What a full disk rejects is held in memory, and written when there is space.
 

@@ -1,6 +1,6 @@
-"""The trainer daemon: claims proposals, runs each in a process of its own, and delivers the results.
+"""The trainer daemon: claims proposals, runs each in a separate process, and delivers the results.
 
-    claim ──> TrialProcess ── epochs ──> report            the lease is renewed by a thread of its own
+    claim ──> TrialProcess ── epochs ──> report            the lease is renewed by a separate thread
                 └─ result ──> result spool ──> complete    on disk first, delivered when the store accepts it
                 └─ failure ──> result spool ──> fail       final with its reason, or back into the queue
     claims ──> table ── results ──> complete               tabular tasks need no process: many claims at a time
@@ -123,7 +123,7 @@ class Trainer:
             UnknownNameError: An allowed recipe is not on this machine.
             StoreError: The store cannot be used at the start; later, the daemon waits for it.
         """
-        # Whatever fails at the end, the rest of it is done: a thread that renews leases must not outlive its daemon.
+        # Each step of the end runs even if another one fails: a thread that renews leases must not outlive its daemon.
         with self.stop_signal.signals(), ExitStack() as at_end:
             self.paths.check()
             retry.wait_for_store(self._arrive, self.options.wait_seconds, log.warning, self.stop_signal.stopping)
@@ -214,7 +214,7 @@ class Trainer:
             self.outcomes.release(claim, str(error))
             return False
         except Exception as error:
-            # A task of another package may raise anything, which must not end one trainer after the other.
+            # A task of another package may raise any exception, which must not end one trainer after the other.
             if not isinstance(error, ArchiveError):
                 log.exception("cannot start proposal=%s", claim.id)
             self.outcomes.fail(claim, failures.refusal_of(error))

@@ -3,7 +3,7 @@
     on_start ── on_metrics … ── on_end         of each trial; trials of several slots alternate
     open ── … ── close                         once
 
-An observer runs in a process of its own, where it may be slow, fail or crash: neither a trial nor its lease waits for
+An observer runs in a separate process, where it may be slow, fail or crash: neither a trial nor its lease waits for
 it. The trainer drops metrics that an observer is too slow for.
 """
 
@@ -94,7 +94,7 @@ class TrialObserver(ABC):
     The first line of the class's docstring is what `archive observers` shows. The keyword arguments of the constructor
     are the options of `--observe NAME:key=value`, converted to their annotations: `str`, `int`, `float`, `bool` or
     `Path`. The constructor runs in the trainer and only checks the options: it opens nothing and imports nothing large.
-    The object is then pickled to a process of its own, where all other methods are called, one at a time.
+    The object is then pickled to a separate process, where all other methods are called, one at a time.
 
     An exception of a method is logged once, and costs nothing but the call. Secrets come from the environment, never
     from options: a command line is visible to every user of the machine.

@@ -84,7 +84,7 @@ class ObserverReply:
 
 
 class ObserverProcess:
-    """An observer in a process of its own.
+    """An observer in a separate process.
 
     Args:
         name: Name of the observer, for the log.
@@ -182,7 +182,7 @@ class ObserverProcess:
                     log.warning("observer ended observer=%s failures=%d", self.name, reply.failures)
 
 
-# The functions below run in a process of their own.
+# The functions below run in a separate process.
 
 
 def serve(argument: tuple[TrialObserver, Path | None], trainer: Connection) -> None:

@@ -1,7 +1,7 @@
 """The contract of recipes: what `fit` returns, and the reasons for which a trial stops.
 
 A recipe is a function of a `TrialContext` (`archive.trainer.recipes.context`). It builds or receives the network,
-trains it, reports metrics once an epoch, and returns its result. It runs in a process of its own, in the main thread,
+trains it, reports metrics once an epoch, and returns its result. It runs in a separate process, in the main thread,
 and may start threads and processes: they end with the trial.
 """
 

@@ -55,7 +55,7 @@ def call_with_timeout(
     """Return the result of a function, or raise its error; None if it takes longer than the timeout.
 
     Args:
-        work: Runs in a thread of its own, which continues after a timeout.
+        work: Runs in a separate thread, which continues after a timeout.
         seconds: The timeout.
         on_wait: Called at intervals meanwhile.
         wait_seconds: The interval.

@@ -1,4 +1,4 @@
-"""A trial: one attempt to train a proposal, in a process of its own.
+"""A trial: one attempt to train a proposal, in a separate process.
 
     spec, messages            what the daemon sends and receives
     process, fork_server      the daemon's side: starts the process, reads its messages, kills it

@@ -1,4 +1,4 @@
-"""Devices of this machine, as torch in a process of its own finds them.
+"""Devices of this machine, as torch in a separate process finds them.
 
     auto               every GPU that torch sees; the CPU where the machine has none
     0,1,3, cuda:1      these GPUs, by torch's numbers
@@ -147,7 +147,7 @@ def _check_no_gpu(problem: str) -> None:
 
 
 def _ask(question: Callable[[Any, Connection], None], argument: Any, name: str) -> tuple[Any, str]:
-    """Return the answer of a function in a process of its own, and what is wrong, if anything is."""
+    """Return the answer of a function in a separate process, and what is wrong, if anything is."""
     connection, process = fork_server.start(question, argument)
     try:
         if not connection.poll(PROBE_SECONDS):
@@ -162,7 +162,7 @@ def _ask(question: Callable[[Any, Connection], None], argument: Any, name: str) 
     return answer, problem
 
 
-# The functions below run in a process of their own.
+# The functions below run in a separate process.
 
 
 def _list(_: None, asker: Connection) -> None:

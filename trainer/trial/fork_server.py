@@ -30,7 +30,7 @@ _ENV = os.fsencode(shutil.which("env") or "/usr/bin/env")
 
 
 def start(target: Callable[[Any, Connection], None], argument: Any) -> tuple[Connection, Any]:
-    """Run a function in a process of its own, and return the pipe to the process, and the process.
+    """Run a function in a separate process, and return the pipe to the process, and the process.
 
     Args:
         target: Function; receives the argument and the child's end of the pipe.
@@ -130,7 +130,7 @@ def pickled(argument: Any) -> bytes:
     return buffer.getvalue()
 
 
-# The function below runs in a process of its own.
+# The function below runs in a separate process.
 
 
 def _enter(target: Callable[[Any, Connection], None], content: bytes, daemon: Connection) -> None:

@@ -40,7 +40,7 @@ _STACKS_SECONDS = 0.2
 
 
 class TrialProcess:
-    """A trial in a process of its own.
+    """A trial in a separate process.
 
     Args:
         spec: The trial.

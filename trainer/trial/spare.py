@@ -4,7 +4,7 @@
     take(spec)         ── specification ─────────────────────────────────────────────────> runs that trial, and ends
 
 The context of a GPU and its libraries take seconds, as long as a whole trial of a small network. Every trial still has
-a process of its own, which no earlier trial has touched. A device has one spare at most; its context takes some 500 MB
+a separate process, which no earlier trial has touched. A device has one spare at most; its context takes some 500 MB
 of the GPU's memory, so there is none on a GPU whose memory is short. A spare that failed, or is not ready in time,
 costs nothing: the trial starts as one without.
 
@@ -99,7 +99,7 @@ def _end(spare: Spare) -> None:
     spare.process.join(_JOIN_SECONDS)
 
 
-# The functions below run in a process of their own.
+# The functions below run in a separate process.
 
 
 def _wait(place: Place, daemon: Connection) -> None:

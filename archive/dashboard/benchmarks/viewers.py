@@ -2,7 +2,7 @@
 
     page ─ points ─ stream of news ── news with results ──> table, curves, lineage
 
-A viewer keeps the intervals of `static/views/study.js`. Viewers run in a process of their own, so that they do not hold
+A viewer keeps the intervals of `static/views/study.js`. Viewers run in a separate process, so that they do not hold
 the interpreter of the server.
 """
 
@@ -132,7 +132,7 @@ class Viewer:
 
 @contextmanager
 def viewers(port: int, token: str, study: str, count: int) -> Iterator[Received]:
-    """Run viewers in a process of their own during a block, from when they have the study.
+    """Run viewers in a separate process during a block, from when they have the study.
 
     Args:
         port: Port of the page on this machine.

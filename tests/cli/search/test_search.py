@@ -122,7 +122,7 @@ def _check_what_is_shown(user, key):
 
 @pytest.mark.lasts(15)
 def test_interrupted_it_hands_back_and_goes_on(archive, user, store_settings, tmp_path):
-    """The search, its trainer and its trial are processes of their own, as they are for a user.
+    """The search, its trainer and its trial are separate processes, as they are for a user.
 
     A folder named `archive` in the current one is not taken for the package.
     """

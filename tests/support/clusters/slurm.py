@@ -1,4 +1,4 @@
-"""A real Slurm cluster on this machine: a controller and nodes, each a process of its own, without munge or systemd.
+"""A real Slurm cluster on this machine: a controller and nodes, each a separate process, without munge or systemd.
 
 Debian's packages are enough: apt-get install slurm-wlm. Every node has its own port, and all run on this machine, with
 its file systems; jobs are as real as elsewhere. Authentication is off, so it must not run where others could reach it.

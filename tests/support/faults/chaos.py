@@ -2,7 +2,7 @@
 
     python tests/support/faults/chaos.py --server embedded|neo4j [--workers 8 --tabular 200 --real 40 --every 2]
 
-Every worker is a process of its own: some answer from a table in scaled time, some train real networks of the tasks
+Every worker is a separate process: some answer from a table in scaled time, some train real networks of the tasks
 digits and diabetes. One process after the other is killed with -9: a trainer with all that it runs, or one trial; who
 was killed is started again. The server is killed and restarted on the way. Each real network is proposed in two
 studies of the same seed: however often its training was cut off and resumed, both must have the same value.
@@ -88,7 +88,7 @@ class Outcome:
 
 
 class Workers:
-    """Trainers in processes of their own, each with its part of the work, started again when they end."""
+    """Trainers in separate processes, each with its part of the work, started again when they end."""
 
     def __init__(self, plan: Plan, own: Settings, rng: random.Random) -> None:
         self.plan, self.own, self.rng = plan, own, rng

@@ -205,7 +205,7 @@ LOGIN = {
 
 @pytest.mark.parametrize("started", ["by the daemon", whole("by others, before")])
 def test_a_trial_does_not_have_the_login_of_the_database(tmp_path, started):
-    """In a process of its own, whose fork server has this environment or not."""
+    """In a separate process, whose fork server has this environment or not."""
     code = f"""
         import multiprocessing, os, sys
         from multiprocessing import connection, forkserver

@@ -2,7 +2,7 @@
 
 store_client       claims proposals, and hands notices to the delivery
 delivery           reports and results, many in one transaction
-lease_keeper       renewal of leases, in a thread of its own
+lease_keeper       renewal of leases, in a separate thread
 queue_pace         when to look at the queue
 store_link         calls to the store, and its outages
 """

@@ -39,7 +39,7 @@ MOST_REJECTIONS = 5
 
 
 class Delivery:
-    """Delivers notices; an outage of the store never raises.
+    """Delivers notices. During an outage of the store, they wait, and no method raises an error.
 
     Args:
         archive: The store.
@@ -82,7 +82,7 @@ class Delivery:
         self._pending[_key(notice)] = notice
 
     def drop(self, key: Key) -> None:
-        """Renew the lease of a claim no longer: it is lost, or its trial has ended."""
+        """Stop renewing the lease of a claim: it is lost, or its trial has ended."""
         self._keeper.drop(key)
         self._stored.pop(key, None)
 
@@ -193,7 +193,7 @@ class Delivery:
         return lost
 
     def _rejected(self, notice: Notice, error: QueryError | UsageError) -> None:
-        """Pause a notice that is rejected by a server that accepts other writes; at last, give a terminal one up."""
+        """Pause a notice that a server rejects which accepts other writes; quarantine it after `MOST_REJECTIONS`."""
         key = _key(notice)
         if isinstance(notice, Report):
             # A fault of the curve says nothing about the lease, and the next report may pass.

@@ -1,15 +1,15 @@
-"""The lease keeper: renews the leases of a daemon in a thread of its own.
+"""The lease keeper: renews the leases of a daemon in a separate thread.
 
     main loop    claim ── parses data, searches for a parent, writes to disk ── report ── … ── result
     keeper              └── renew ─ look ─ renew ─ look ─ renew ─────────────────────────────┘
 
-Whatever the main loop waits for, no lease ends meanwhile. A lease is renewed a third of its duration after its last
-renewal or report, and all due leases in one transaction. The keeper also records that the worker lives. Intervals vary
+Leases stay valid while the main loop waits for something. A lease is renewed a third of its duration after its last
+renewal or report; one transaction renews all due leases. The keeper also records that the worker lives. Intervals vary
 at random, so that the trainers of a fleet that began together do not renew together.
 
-Between two renewals the keeper looks whether leases are still held: a cancelled trial must end within seconds. A look
-is a read, which costs the server half of a renewal, and follows only where nothing else has confirmed the lease
-meanwhile. A lease that seems lost is renewed at once, and the answer to that decides.
+Between two renewals the keeper *looks* whether leases are still held, because a cancelled trial must end within
+seconds. A look is a read, which costs the server half of a renewal. The keeper only looks at leases that nothing else
+has confirmed in the meantime. A lease that seems lost is renewed at once, and the answer to the renewal decides.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ log = logging.getLogger("archive.trainer")
 ALIVE_SECONDS = 90.0
 """Time between two records of a living worker, well within `archive.queue.workers.STALE_SECONDS`."""
 LOOK_SECONDS = 5.0
-"""Time after which a lease is looked at that no renewal, report or look has confirmed."""
+"""Time without a renewal, report or look after which the keeper looks at a lease."""
 LOOK_SHARE = 0.02
-"""Largest share of the time that looks take: while the store is slow, they are rare."""
+"""Largest share of the time that looks may take: a slow store is looked at rarely."""
 RETRY_SECONDS = 2.0
 """Pause after a call that failed."""
 JITTER = 0.1
@@ -80,7 +80,7 @@ class LeaseKeeper:
         self._changed.set()
 
     def renewed(self, keys: Iterable[Key]) -> None:
-        """Put off the renewal of leases that a report has renewed, as far as they are still kept."""
+        """Postpone the next renewal of leases that a report has renewed; leases that were dropped are ignored."""
         with self._guard:
             for key in keys:
                 if key in self._due:
@@ -93,14 +93,14 @@ class LeaseKeeper:
         self._changed.set()
 
     def drop(self, key: Key) -> None:
-        """Keep a lease no longer."""
+        """Stop renewing a lease."""
         with self._guard:
             self._forget(key)
             self._lost.discard(key)
 
     @property
     def lost(self) -> set[Key]:
-        """Leases that were kept and are lost, until they are dropped."""
+        """Leases that were lost; each stays here until it is dropped."""
         with self._guard:
             return set(self._lost)
 
@@ -117,7 +117,7 @@ class LeaseKeeper:
             self._thread.start()
 
     def close(self, seconds: float = 5.0) -> None:
-        """End the thread, and wait for a call that is under way at most so long."""
+        """End the thread; wait at most so many seconds for a call in progress."""
         self._ended.set()
         self._changed.set()
         if self._thread is not None:
@@ -144,11 +144,11 @@ class LeaseKeeper:
             self._alive_at = time.monotonic() + _varied(ALIVE_SECONDS)
 
     def _look(self, now: float) -> None:
-        """Make leases due that seem lost, of those that nothing has confirmed for a while."""
+        """Look at the leases that nothing has confirmed for a while, and make those due that seem lost."""
         with self._guard:
             if not any(self._is_doubtful(key, now, now) for key in self._due):
                 return
-            # One look for the trials of all slots: those that are soon due come along.
+            # One look serves the trials of all slots: it includes leases whose own look would come soon.
             soon = now + self._look_seconds / 2
             doubtful = [key for key in self._due if self._is_doubtful(key, now, soon)]
         held = self._archive.proposals.held(doubtful)
@@ -161,7 +161,7 @@ class LeaseKeeper:
                     self._due[key] = self._due[key] if key in held else 0.0
 
     def _is_doubtful(self, key: Key, now: float, until: float) -> bool:
-        """Return whether a lease that needs no renewal yet has to be looked at by some time."""
+        """Return whether a lease is not due for renewal `now`, but for a look by the time `until`."""
         return self._look_at[key] <= until and now < self._due[key]
 
     def _process(self, answers: Iterable[tuple[Key, bool | ArchiveError]]) -> None:

@@ -1,10 +1,10 @@
-"""The pace of looks at the queue: an idle trainer asks the database rarely, and begins promptly nevertheless.
+"""The pace of looks at the queue: an idle trainer asks the database rarely, and still notices proposals soon.
 
     look ─ 20 ms ─ look ─ 40 ms ─ look ─ 80 ms ─ …  30 s ─ look ─ 30 s ─ look      while the queue is empty
                                    └ woken: look at once (`archive.store.wake_up`)
 
-The pause doubles, so that a trainer notices a proposal at the latest after as long as it has waited before. Pauses vary
-at random, so that the trainers of a fleet look one after the other.
+The pause doubles each time: a trainer that has waited for t seconds notices a proposal within t further seconds. Pauses
+vary at random, so that the trainers of a fleet look one after the other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from archive.store.wake_up import Bell
 FIRST_PAUSE = 0.01
 """Half the pause after the queue was first found empty, in seconds."""
 BELL_SECONDS = 0.05
-"""Time between two looks of an idle trainer at the time of a file."""
+"""Time between two looks at the modification time of the wake-up file."""
 
 
 class QueuePace:
@@ -25,7 +25,7 @@ class QueuePace:
 
     Args:
         longest_pause: Longest pause between two looks, in seconds.
-        bell: Tells that the queue has grown.
+        bell: Receiver of the wake-up that the queue has grown.
 
     Attributes:
         next_at: Time of the next look, by `time.monotonic`.
@@ -51,7 +51,7 @@ class QueuePace:
         self.next_at = time.monotonic() + self._pause * random.uniform(1.0, 1.1)
 
     def rest(self, seconds: float) -> None:
-        """Make no look for so long, whatever happens to the queue."""
+        """Make no look for so many seconds, even if the queue grows."""
         self._rests_until = self.next_at = time.monotonic() + seconds
 
     def sleep(self, deadline: float, until: float) -> None:

@@ -3,7 +3,7 @@
     claim(n)                    one transaction, whatever n is
     enqueue(…) ──> flush()      all pending notices in one transaction (`archive.trainer.daemon.client.delivery`)
 
-A thread of its own renews the leases (`archive.trainer.daemon.client.lease_keeper`), from the claim on.
+A separate thread renews the leases (`archive.trainer.daemon.client.lease_keeper`), from the claim on.
 
 An outage of the store may last minutes. Reports are then dropped, since the next one has what they had. A lease that
 expires meanwhile costs its proposal an attempt. A late release does not, and has no effect if another worker has the
@@ -47,14 +47,14 @@ were a quarter faster, and 128 an eighth more."""
 ADOPT_SECONDS = 5.0
 """Age at which spooled results without an owner are adopted; those of a living daemon never are."""
 ADOPTION_PAUSE = 7.5
-"""Time between two looks for them."""
+"""Time between two looks for results without an owner."""
 REST_SECONDS = 0.25
-"""Pause after a trial failed through no fault of its own; each further failure doubles it, up to `LONGEST_REST`."""
+"""Pause after a trial that failed for a cause outside it; each further failure doubles it, up to `LONGEST_REST`."""
 LONGEST_REST = 60.0
 
 
 class StoreClient:
-    """Claims proposals and delivers notices; an outage of the store never raises.
+    """Claims proposals and delivers notices. During an outage of the store, notices wait and nothing is claimed.
 
     Args:
         archive: The store.
@@ -89,7 +89,7 @@ class StoreClient:
         return self._link.contact
 
     def idle_seconds(self, busy_at: float) -> float:
-        """Return for how long the queue is known to be empty, or the store unreachable; 0 after a claim.
+        """Return the seconds since which the queue is known to be empty, or the store unreachable; 0 after a claim.
 
         Args:
             busy_at: End of the last work, by `time.monotonic`. The time of a slow delivery is no idle time.
@@ -170,7 +170,8 @@ class StoreClient:
             )
         except ArchiveError as error:
             self._unanswered = None
-            # A network of a space that is not installed here: the lease expires, for a worker that has the space.
+            # A claimed network may be of a space that is not installed here. Its lease expires, and a worker with the
+            # space can claim it.
             log.error("cannot read claimed proposals reason=%r", str(error))
             self._link.pause()
             return []
@@ -179,17 +180,17 @@ class StoreClient:
         if claims:
             self._pace.found()
             self._empty_since = None
-            # At once: data may be parsed, and relatives looked up, before the trials begin.
+            # Leases are renewed from now on, because trials may begin late: data are parsed, relatives are looked up.
             self.keeper.hold((claim.id, claim.token) for claim in claims)
         elif claims is not None:
             if study is None:
                 self._empty_since = self._empty_since or time.monotonic()
-            # A free slot beside a busy one would otherwise look for work after each of the other's epochs.
+            # Without a pause, a free slot would look for work after each epoch of a trial in another slot.
             self._pace.found_nothing()
         return claims or []
 
     def back_off(self, failures: int, reason: str, *, doublings: int = 0) -> None:
-        """Claim nothing for a while after consecutive failures that another worker might not have.
+        """Claim nothing for a while after consecutive failures that may have their cause in this machine.
 
         Args:
             failures: Number of failures in a row.

@@ -1,4 +1,4 @@
-"""Calls to the store across its outages: after a failed call, none is made for a while."""
+"""Calls to the store across its outages: a failed call is followed by a pause without calls."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class StoreLink:
     """Calls the store and keeps track of its outages.
 
     Args:
-        emit: Receives the begin and the end of each outage.
+        emit: Receives the beginning and the end of each outage.
 
     Attributes:
         contact: Time of the last answer, in seconds since 1970.
         retry_at: Time of the next call after a failed one, by `time.monotonic`.
-        outage_since: Begin of the present outage, by `time.monotonic`; None while the store answers.
+        outage_since: Beginning of the present outage, by `time.monotonic`; None while the store answers.
     """
 
     def __init__(self, emit: events.Observer) -> None:
@@ -54,7 +54,7 @@ class StoreLink:
         self.contact = time.time()
 
     def call(self, request: Callable[[], T], *, raise_rejections: bool = False) -> T | None:
-        """Return the answer to a request; None, and a pause, where the store gives none.
+        """Return the answer to a request; without an answer, begin a pause and return None.
 
         Args:
             request: Calls the store.

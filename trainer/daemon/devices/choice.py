@@ -30,7 +30,8 @@ class TrainerDevices:
         cluster: Name of the cluster on whose nodes the trials run; None for this machine.
 
     Attributes:
-        placement: Devices and slots; that of a table until the devices are found. A cluster has its own from the start.
+        placement: Devices and slots. Until `find` was called, it is the placement for tables, which need no device; on
+            a cluster, it is that of the cluster from the start.
     """
 
     def __init__(self, options: TrainerOptions, cluster: str | None = None) -> None:
@@ -44,7 +45,7 @@ class TrainerDevices:
         return ",".join(device.label for device in self.placement.devices)
 
     def find(self, archive: Archive, task_of: Callable[[Study], object]) -> None:
-        """Find the devices, whose GPUs are then taken; once.
+        """Find the devices, and lock their GPUs; a second call has no effect.
 
         Args:
             archive: The archive. A trainer that serves one study on a table needs no device.

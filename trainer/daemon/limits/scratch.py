@@ -2,9 +2,9 @@
 
     ROOT/archive-scratch-HOST-PID-…/7      one folder a trial; ROOT is the system's temporary folder unless set
 
-A trial's folder is its working directory and its temporary folder, so that files that a recipe leaves are deleted: by
-the daemon, when it has the result, beside its loop. The trial itself deletes nothing, since its result would wait.
-Folders of trainers that were killed are deleted by the next trainer on the machine.
+A trial's folder is its working directory and its temporary folder, so that files that a recipe leaves are deleted. The
+daemon deletes them in the background when it has the result. The trial itself deletes nothing, because that would delay
+its result. Folders of trainers that were killed are deleted by the next trainer on the machine.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class ScratchFolder:
         _delete(self.path)
 
     def delete_in_background(self) -> None:
-        """Delete the folder in a thread of its own: many files take long. `ScratchFolders.close` deletes the rest."""
+        """Delete the folder in a separate thread: many files take long. `ScratchFolders.close` deletes the rest."""
         in_background(self.delete, "scratch deletion")
 
 

@@ -20,7 +20,7 @@ LARGEST_RESERVE = 0.1
 
 
 class TimeLimit:
-    """Moments of a daemon with a time limit; without one, they never come.
+    """Moments of a daemon with a time limit; without a limit, they are infinite.
 
     Args:
         options: How the daemon works: `max_seconds`, `parting_seconds` and `checkpoint_seconds`.
@@ -41,7 +41,7 @@ class TimeLimit:
         limit = self._options.max_seconds
         if limit is None:
             return math.inf
-        # A trial that ends sooner than it would save a checkpoint needs no more time than trials took so far.
+        # A trial needs the time until its first checkpoint, or less if all trials so far ended sooner.
         needed = min(self._options.checkpoint_seconds, math.inf if self._longest is None else self._longest)
         return self.interrupts_at - min(needed, LARGEST_RESERVE * limit)
 

@@ -1,4 +1,4 @@
-"""Measurement of zero-cost proxies beside the trials of a daemon, in a thread of its own.
+"""Measurement of zero-cost proxies beside the trials of a daemon, in a separate thread.
 
 | event                 | consequence                                                                            |
 |-----------------------|----------------------------------------------------------------------------------------|
@@ -40,13 +40,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("archive.trainer")
 
 STORE_SECONDS = 2.0
-"""Intended time between two writes of scores: a kill loses that much, and so long two trainers may measure the same."""
+"""Intended time between two writes of scores. A kill loses the scores of that time, and for that time two trainers may
+measure the same networks."""
 LINGER_SECONDS = 60.0
 """Time without work after which the process ends."""
 RETRY_SECONDS = 5.0
 """Pause after a call that the store did not answer."""
 PARTING_SHARE = 0.5
-"""Share of the daemon's grace for the networks of trials that have ended."""
+"""Share of the daemon's grace period in which the networks of ended trials are still measured."""
 LATE_SECONDS = 2.0
 """Time beyond that for the last write."""
 

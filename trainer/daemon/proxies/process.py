@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 MOST_SECONDS = 600.0
 """Longest time for reading the data, and for one network."""
 NICENESS = 5
-"""Priority beside trials, by which the process has about a quarter of a core that a trial needs, too. With 10 it had a
+"""Niceness beside trials: the process gets about a quarter of a core that a trial needs, too. With 10 it got a
 tenth, and hardly progressed beside other work."""
 MOST_DEATHS = 3
-"""Number of networks in a row that end the process, after which the machine counts as unfit for the task."""
+"""Number of consecutive networks that end the process after which the machine counts as unfit for the task."""
 MOST_BYTES = 1 << 20
 """Largest answer."""
 _TICK = 0.1
@@ -50,7 +50,7 @@ class Answer(NamedTuple):
 
 @final
 class MeasurementProcess:
-    """Measures networks on a task in a process of its own, which starts with the first network.
+    """Measures networks on a task in a separate process, which starts with the first network.
 
     Args:
         task: The task.
@@ -122,7 +122,7 @@ class MeasurementProcess:
         return answer
 
 
-# The functions below run in a process of their own.
+# The functions below run in a separate process.
 
 
 def _serve(subject: tuple[Task, TrainingProtocol], daemon: Connection) -> None:
