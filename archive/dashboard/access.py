@@ -4,8 +4,8 @@
 
 A token is always needed, on loopback too, because other users of the machine reach its loopback. A browser sends it
 once, as `?token=…` or by the form, and has a session cookie afterwards; a program sends `Authorization: Bearer …`. The
-Host check defeats DNS rebinding, the Origin check requests of other sites and of other ports of this machine. The
-Content-Security-Policy lets a page load nothing from elsewhere, and run no inline script.
+Host check prevents DNS rebinding. The Origin check refuses requests by pages of other sites and of other ports of this
+machine. The Content-Security-Policy lets a page load nothing from elsewhere, and run no inline script.
 """
 
 from __future__ import annotations

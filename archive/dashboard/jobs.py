@@ -1,9 +1,9 @@
-"""Work that takes longer than a request: it runs in a thread, tells its progress, and ends by itself.
+"""Work that takes longer than a request: it runs in a thread, reports its progress, and ends by itself.
 
     request ──> Job.outcome() ──> not done: its share, and the browser asks again
                       └─────────> done: the result, or its error
 
-A job ends after its limit of time, and when no browser has asked for a while: the page was left.
+A job ends after its limit of time, or when no browser has asked for a while, which means that the page was left.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Job(Generic[T]):
     """A running or finished piece of work. Threads may share it.
 
     Args:
-        work: Does the work; calls its argument with the share that is done, which may raise to end it.
-        limit: Seconds after which it is ended.
-        too_long: Way out for the error of a job that takes longer.
+        work: Does the work. It calls its argument with the share that is done; that call may raise, to end the work.
+        limit: Seconds after which the work is ended.
+        too_long: Remedy, as part of the error of a job that takes longer.
     """
 
     def __init__(self, work: Callable[[Callable[[float], None]], T], limit: float, too_long: str) -> None:
@@ -55,7 +55,7 @@ class Job(Generic[T]):
         return self._done.is_set() and self._error is not None
 
     def outcome(self, patience: float) -> T | None:
-        """Return the result; None while the job runs on after waiting for so many seconds.
+        """Return the result; None if the job still runs after a wait of `patience` seconds.
 
         Raises:
             ArchiveError: The work failed, or took too long.

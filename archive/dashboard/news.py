@@ -99,7 +99,7 @@ class News:
             yield feed
 
     def fresh(self, topic: str) -> Feed:
-        """Return a feed whose entries are at most a look old.
+        """Return a feed with entries that are at most as old as its interval between two looks.
 
         Raises:
             ArchiveError: There is no such topic, or the archive does not answer.
@@ -136,7 +136,7 @@ class News:
             return self._version, self._texts[key]
 
     def troubles(self, topics: Iterable[str]) -> dict[str, str]:
-        """Return the topics whose last look failed, or goes on without an answer, with the reasons."""
+        """Return the topics whose last look failed or still has no answer, with the reasons."""
         with self._lock:
             feeds = [self._feeds[topic] for topic in topics if topic in self._feeds]
             reasons = {feed.topic: self._reason(feed) for feed in feeds}
@@ -250,7 +250,7 @@ class News:
 
     @gc_pause.paused()
     def _look(self, feed: Feed) -> None:
-        """Read a feed, whose `reading` the caller holds."""
+        """Read a feed. The caller holds the lock `reading` of the feed."""
         begin, failed = time.monotonic(), True
         feed.asked = begin
         try:

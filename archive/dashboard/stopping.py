@@ -1,9 +1,9 @@
 """The end of a study before its budget is spent.
 
-A search in another process refills each place that a cancellation frees, for as long as the budget has room. So the
-budget is lowered first, to what is evaluated: each waiting or running proposal is then beyond it. What waits is
-cancelled, until none is left: an agent may have added proposals just before, and a trainer may have returned one.
-At last the budget is raised by what runs, whose results still count.
+A search in another process refills each place that a cancellation frees while the budget has room. Therefore the budget
+is first lowered to the number of evaluated proposals, so that no further proposal is added. Then waiting proposals are
+cancelled until none is left: an agent may have added some just before, and a trainer may have returned one. At last the
+budget is raised by the number of running proposals, because their results still count.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class StoppedStudy:
 
 
 def stop(studies: Studies, proposals: Proposals, name: str) -> StoppedStudy:
-    """End a study: cancel what waits, and lower the budget to what is evaluated or running.
+    """End a study: cancel waiting proposals, and lower the budget to the number of evaluated and running ones.
 
     Its searches end when the running trials have ended; a larger budget continues it.
 

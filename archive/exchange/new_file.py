@@ -69,7 +69,7 @@ def check_free(path: Path, *, force: bool) -> None:
     """Check, before the work, that `write` would not refuse to replace a file.
 
     Raises:
-        UsageError: The file exists, and is not to be replaced, or is a folder or a device.
+        UsageError: The file exists and must not be replaced, or is a folder or a device.
     """
     check_regular(path)
     if os.path.exists(path) and not force:

@@ -12,11 +12,11 @@ from archive.launchers.demand import demand
 from archive.launchers.fleet import TrainerFleet
 
 EARLY_SECONDS = 60.0
-"""Time for which a trainer must be seen running for its end without a failure to be an ordinary one."""
+"""Seconds of running below which the end of a trainer counts as early, even without a failure."""
 RESTART_LIMIT = 5
-"""Number of failures and early ends of each trainer without an evaluation in between after which none is started."""
+"""Failures and early ends per trainer, without an evaluation in between, after which no trainer is started."""
 UNFIT_LIMIT = 3
-"""Number of such ends without an evaluation in between after which none is started on this machine."""
+"""The same for the local engine, if trials cannot begin on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class FleetKeeper:
         self.state = FleetState(0)
         self._due = 0.0
         self._known: set[str] = set()
-        # The time at which each of them was first seen running.
+        # Id of a trainer to the time at which it was first seen running.
         self._since: dict[str, float] = {}
         self._ends = self._progress = 0
 
@@ -110,16 +110,16 @@ class FleetKeeper:
         self._note(trainers)
         pending = [trainer.id for trainer in trainers if trainer.state == "pending"]
         if len(trainers) > target and pending:
-            # The last ones would have to wait longest.
+            # Those that were started last would have to wait longest.
             cancelled = pending[-(len(trainers) - target) :]
             self.launcher.stop(self.fleet, cancelled)
-            # An engine may list them for a moment; their end is no failure.
+            # An engine may still list the cancelled ones for a moment; their end is no failure.
             trainers = [each for each in self.launcher.running(self.fleet) if each.id not in cancelled]
         elif len(trainers) < target:
             try:
                 self.launcher.start(self.fleet, target - len(trainers))
             except LaunchError as error:
-                # It may have accepted some of them.
+                # The engine may have accepted some of the trainers.
                 refusal = str(error)
             trainers = self.launcher.running(self.fleet)
         self._note(trainers)

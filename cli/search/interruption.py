@@ -72,7 +72,7 @@ class Interruption:
 
 
 def caused(error: BaseException) -> KeyboardInterrupt | None:
-    """Return the interruption in whose course an error arose; None where there was none."""
+    """Return the interruption during which an error arose; None if there was none."""
     context = error.__context__
     if context is None or isinstance(context, KeyboardInterrupt):
         return context

@@ -1,4 +1,4 @@
-"""A node of a dispatcher: an actor that runs trials, one at a time, and passes on what they say.
+"""A node of a dispatcher: an actor that runs trials, one at a time, and passes on their messages.
 
     dispatcher: start(spec) ─> TrialProcess on this machine ─> poll() … poll() ─> messages, the last one ends it
 
@@ -33,7 +33,7 @@ class TrialNews(NamedTuple):
     """Answer to a poll.
 
     Attributes:
-        messages: Messages of the trial since the last poll; only the last one ever is no `EpochReport`.
+        messages: Messages of the trial since the last poll: `EpochReport`s, and at last one other message.
         silent_seconds: Time since its last sign of life.
     """
 

@@ -204,7 +204,7 @@ class RayTrial:
         deletion = None
         if self.host is not None and not self._lost:
             deletion = self._actor.kill.remote()
-            # A trial that has ended holds files alone: the next call of this actor waits in its queue.
+            # After the end of a trial, only files are left to delete: later calls of this actor queue behind that.
             if not self._over and self._answer(deletion, default=False) is False:
                 self._lost, deletion = True, None
         self._over, self.pending = True, None
@@ -254,7 +254,7 @@ class RayTrial:
 
     def _lose(self, error: Exception) -> None:
         if self.host is None and self._starts < MOST_STARTS:
-            # It had not begun: its actor was lost while it was idle, or on its way to a node.
+            # The trial had not begun: its actor was lost while it was idle, or before it had a node.
             discard(self._actor)
             self._start(self._executor.actor(new=True))
             return

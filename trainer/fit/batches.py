@@ -25,7 +25,7 @@ SHIFT = 4
 """Largest shift of an augmented image in pixels, as is usual for CIFAR-10."""
 
 DRAWN = 1 << 18
-"""Number of inputs that are drawn at once at most, in whole passes; one pass where the data have more."""
+"""Largest number of inputs that are drawn at once, in whole passes over the data; at least one pass is drawn."""
 
 
 class Draws(NamedTuple):

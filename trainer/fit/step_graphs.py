@@ -8,10 +8,11 @@ batches of an epoch have two sizes at most, so there are two graphs at most.
     the next one                           recorded: the same calls, whose kernels are not run yet
     from then on                           batch and learning rates copied to the recorded addresses, then a replay
 
-A recorded step can do only what its tensors tell it. Steps that draw random numbers on the CPU would repeat them, and
-are not recorded. Neither are networks that take much of the device's memory: their kernels are long, and the memory of
-a recording is not free for the evaluation. Where a step cannot be recorded, all steps run kernel by kernel, and the log
-says why. `ARCHIVE_CUDA_GRAPHS=0` in the environment of a trainer switches recording off.
+A replay repeats the same kernels; only the content of tensors can differ. Steps that draw random numbers on the CPU
+would repeat these numbers, and are not recorded. Neither are networks that take much of the device's memory: their
+kernels are long, and the evaluation could not use the memory of a recording. Where a step cannot be recorded, all steps
+run kernel by kernel, and the log says why. `ARCHIVE_CUDA_GRAPHS=0` in the environment of a trainer switches recording
+off.
 """
 
 from __future__ import annotations
@@ -46,9 +47,10 @@ Step = Callable[[Tensor, Tensor, Sequence[float | Tensor]], Tensor]
 
 
 def suit(network: nn.Module) -> bool:
-    """Whether steps of a network may be recorded: they are not switched off, and see the progress of the training.
+    """Whether steps of a network may be recorded: recording is not switched off, and replays follow the progress.
 
-    A recorded step sees a progress that changes tensors of the network. It would repeat a number of Python.
+    A network that depends on the progress of the training must keep it in tensors, which `set_progress` changes. A
+    replay would repeat the value of a Python number.
     """
     if os.environ.get(SWITCH) == "0":
         return False

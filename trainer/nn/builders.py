@@ -68,7 +68,7 @@ def build(architecture: Architecture, form: NetworkForm, seed: int = 0) -> nn.Mo
 
 
 def costs(architecture: Architecture, form: NetworkForm) -> Costs:
-    """Return the costs of the network of an architecture, which is built only if its builder cannot do without.
+    """Return the costs of the network of an architecture; it is built only if its builder does not know them.
 
     Raises:
         InvalidArchitectureError: The space has no builder, or the architecture cannot have the form.

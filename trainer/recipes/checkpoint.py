@@ -107,7 +107,7 @@ class CheckpointSlot:
         tensors: Mapping[str, Any] | None = None,
         folder: Path | None = None,
     ) -> bool:
-        """Replace the checkpoint; False, and a line in the log, if it cannot be written, which costs no result.
+        """Replace the checkpoint, and return whether that succeeded; a failure is logged, and the trial continues.
 
         Args:
             state: JSON values.
@@ -136,7 +136,7 @@ class CheckpointSlot:
         return True
 
     def _save_remotely(self, uri: str, content: bytes) -> bool:
-        """Start an upload; wait for it if the trial stops here, and first for the one before, which is older."""
+        """Start an upload, after the end of the previous one; wait for its end if the trial stops here."""
         reports, trial = self._trial.reports, self._trial
         if self._upload is not None and not self._upload.wait(UPLOAD_SECONDS, trial.beat):
             raise CheckpointError(f"the upload to {printable(uri)} takes longer than {UPLOAD_SECONDS:g} s")
@@ -151,15 +151,15 @@ class CheckpointSlot:
         log.info("checkpoint saved epoch=%d bytes=%d seconds=%.4f", reports, size, seconds)
 
     def load(self, also: Mapping[str, Any] | None = None) -> SavedState | None:
-        """Return what this trial has saved; None, with a reason in the log, where it must start from scratch.
+        """Return what this trial has saved; None, with a reason in the log, if it must start from scratch.
 
-        The curve of the trial then goes on after the reports that the checkpoint knows.
+        With a checkpoint, the curve of the trial continues after the reports that the checkpoint contains.
 
         Args:
             also: What else must be equal for a checkpoint to be this trial's, as JSON values.
 
         Raises:
-            StorageUnavailableError: The location of the checkpoint does not answer. Another attempt may go on from it.
+            StorageUnavailableError: The location of the checkpoint does not answer. Another attempt may resume from it.
         """
         self._also = also or {}
         try:

@@ -108,7 +108,7 @@ def description(trial: TrialContext, checkpoint: Path, data: Path | None) -> dic
 
 @dataclass(slots=True)
 class _Conversation:
-    """What a command says, until it ends."""
+    """The messages of a command, until it ends."""
 
     trial: TrialContext
     process: subprocess.Popen[bytes]
@@ -122,7 +122,7 @@ class _Conversation:
         status = self.process.wait()
         if self.told and not self.result.ended and self.trial.stop is Stop.INTERRUPTED:
             return FitResult()
-        # Where all epochs are reported, the signal that tells a command to stop may end it after its last message.
+        # SIGTERM may end a command that has reported all epochs after its last message: that is no failure.
         if status and not (self.told and status == -signal.SIGTERM):
             name = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
             raise TrainingError(f"the command ended with {name}; its log tells why")
@@ -141,7 +141,7 @@ class _Conversation:
                         continue
                     # The command may have written its last lines since the look.
                     if not selector.select(0):
-                        break  # A process that it has left behind holds the pipe.
+                        break  # The command has ended; a process that it has started still holds the pipe.
                 content = os.read(descriptor, 1 << 16)
                 waiting += content
                 *lines, rest = waiting.split(b"\n")

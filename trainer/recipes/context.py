@@ -216,7 +216,7 @@ class TrialContext:
         return weights
 
     def report(self, step: int, metrics: Mapping[str, Any]) -> Stop | None:
-        """Record the metrics of an epoch, and return why the trial must stop, or None to go on.
+        """Record the metrics of an epoch, and return why the trial must stop, or None to continue.
 
         Args:
             step: Number of the epoch, larger than that of the report before.
@@ -233,7 +233,7 @@ class TrialContext:
 
     @property
     def stop(self) -> Stop | None:
-        """Why the trial must stop, or None to go on; also between two reports, at the cost of a look at the clock."""
+        """Why the trial must stop, or None to continue. It may be read between reports, and only looks at the clock."""
         interrupted = self.beat()
         if self.reports >= self.epochs:
             return Stop.EPOCHS if self.epochs >= self.protocol.epochs else Stop.RUNG
@@ -242,7 +242,7 @@ class TrialContext:
 
     @property
     def interrupted(self) -> bool:
-        """Whether the trainer wants the trial to stop; unlike `stop`, no sign of life, and free of cost."""
+        """Whether the trainer wants the trial to stop. Unlike `stop`, it costs nothing and sends no sign of life."""
         return self._cancelled.is_set()
 
     def cancel(self) -> None:

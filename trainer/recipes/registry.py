@@ -49,7 +49,7 @@ class RecipeAccess:
             SettingsError: `recipes.toml` cannot be used.
         """
         found = dict(BUILT_IN)
-        # A package cannot take over a built-in name, nor a file that of a package: studies keep their meaning.
+        # A package replaces no built-in recipe, and the file replaces none at all: names in studies keep their meaning.
         for source in (*_installed(), *machine.read(self.home)):
             if source.name in found and source.origin == machine.FILE:
                 raise SettingsError(
@@ -72,7 +72,7 @@ class RecipeAccess:
         """Check that `recipes.toml` can be read, and that all allowed recipes are on this machine.
 
         Raises:
-            UnknownNameError: One is not.
+            UnknownNameError: An allowed recipe is not on this machine.
             SettingsError: `recipes.toml` cannot be used.
         """
         sources = self.sources

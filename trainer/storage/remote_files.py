@@ -1,7 +1,8 @@
 """Files behind fsspec URLs, replaced as a whole: a reader finds the former content or the new one.
 
 Object stores publish an upload when it is complete. Other file systems get a file under another name first, which is
-then renamed. Calls to a location that does not answer are the caller's to limit (`archive.trainer.storage.timeouts`).
+then renamed. The caller limits the time of calls to a location that does not answer
+(`archive.trainer.storage.timeouts`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Upload of a checkpoint beside the training, which goes on meanwhile."""
+"""Upload of a checkpoint while the training continues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger("archive.trainer")
 
 
 class Upload(threading.Thread):
-    """One upload; a process that ends takes it along, and leaves the former checkpoint intact.
+    """One upload. If the process ends before, the former checkpoint stays intact.
 
     Args:
         uri: Address of the checkpoint.

@@ -65,7 +65,7 @@ def collect(
     free: dict[str, int] = {}
     for holding in archive.retention.holdings(policy, under):
         uri, sha256 = holding.weights.uri, holding.weights.sha256
-        # An address may come from an imported dump: only one that this root gives its own files may be removed.
+        # An address may come from an imported dump: only a file with the address that this root gives it is removed.
         at_hand = uri == weights_store.address(under, sha256) and weights_store.exists(uri)
         reason = holding.reason or ("" if at_hand else "elsewhere")
         if reason:

@@ -3,10 +3,10 @@
     alone       archive search --trainers 8      on a synthetic table, in a temporary archive
     watched     the same, with as many viewers (`archive.dashboard.benchmarks.viewers`)
 
-The page runs in all turns. They come in fours, alone, watched, watched, alone: an archive that grows, and a machine
-that other work uses, change all rates, and cancel in the comparison of a four. A turn begins with a few evaluations, so
-that the viewers have a study to open. Its rate is that of the middle four fifths of the others, without the start of
-the trainers and the end of the queue.
+The page runs in all turns. Turns come in groups of four: alone, watched, watched, alone. The growth of the archive and
+other work on the machine change all rates, and largely cancel within a group. A turn begins with a few evaluations, so
+that the viewers have a study to open. The rate of a turn is that of the middle four fifths of its other evaluations,
+without the start of the trainers and the end of the queue.
 """
 
 from __future__ import annotations

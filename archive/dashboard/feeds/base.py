@@ -33,15 +33,15 @@ class Feed(ABC):
         began: Version before its first entries; a browser that has seen less must load everything again.
         trouble: Why the last look failed; None after a success.
         due: Time of `time.monotonic` of the next look.
-        reading: Held by the thread that looks.
-        memo: Results of computations over the entries, by name; empty after a change. Held by `reading`.
+        reading: Lock that the reading thread holds.
+        memo: Results of computations over the entries, by name; empty after a change. Protected by `reading`.
         asked: Time of `time.monotonic` at which the present look began; None between two looks.
     """
 
     pause: float = 1.0
     """Seconds between two looks."""
     bulky: bool = False
-    """Whether a browser loads the entries by a request of its own, and only the changes from the news."""
+    """Whether a browser loads the entries by a separate request, and receives only the changes from the news."""
 
     def __init__(self, topic: str) -> None:
         """Start without entries."""
@@ -62,7 +62,7 @@ class Feed(ABC):
         One thread at a time calls this. The first call returns all entries.
 
         Returns:
-            The entries; None where everything before is void, and all entries come with the next call.
+            The entries; None if all earlier entries are void: the next call then returns all entries.
 
         Raises:
             ArchiveError: The archive does not answer, or has no such entry any more.
@@ -73,7 +73,7 @@ class Feed(ABC):
         """Return changed entries as the JSON that the page's modules expect."""
 
     def take(self, entries: Entries, version: int) -> bool:
-        """Keep what changed, as of a version, and return whether anything did."""
+        """Store the entries that changed, under the number of the version; return whether any did."""
         changed = False
         for key, value in entries.items():
             if (key in self._entries or value is not None) and self._entries.get(key, (0, None))[1] != value:
@@ -85,7 +85,7 @@ class Feed(ABC):
         return changed
 
     def remembered(self, name: Hashable, compute: Callable[[], T]) -> T:
-        """Return what `compute` returns, computed once for all browsers between two changes; `reading` is held."""
+        """Return the result of `compute`, which is called once between two changes. The caller holds `reading`."""
         if name not in self.memo:
             if len(self.memo) >= REMEMBERED:
                 self.memo.clear()

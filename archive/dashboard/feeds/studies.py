@@ -1,7 +1,7 @@
 """Feed of the list of studies.
 
 Counts and best value of a study cost a read of all its proposals. They are read again when the study's node or the
-number of its open proposals has changed, and not more often than a twentieth of the time allows.
+number of its open proposals has changed; these reads take at most a twentieth of the time.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ RETURN state, whole, count(*) AS proposals, max(value) AS largest, min(value) AS
 """
 
 SECONDS_OF_REST = 20.0
-"""Factor by which a study rests after a read of its proposals."""
+"""Pause after a read of a study's proposals, as a multiple of the duration of the read."""
 
 
 class StudiesFeed(Feed):

@@ -1,8 +1,8 @@
 """Sizes that are fixed in a graph, and so may be wrong for images of other sides than those of the import.
 
-A model that interpolates to a multiple of the sides of its input has numbers there in its graph, as one that always
-interpolates to the same sides. The two cannot be told apart, so both take the imported sides alone. Scale factors
-suit all sides.
+The graph of a model that interpolates to a multiple of the sides of its input has the resulting numbers, as has the
+graph of a model that always interpolates to the same sides. The two cannot be distinguished, so that both take inputs
+of the imported sides only. Interpolation by a scale factor suits all sides.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ def check_sides(architecture: Architecture, given: Input, shape: tuple[int, ...]
 
     Args:
         architecture: The network.
-        given: Input that it was imported for.
-        shape: Shape of the input that it would get, a grey image in all channels.
+        given: Input that the network was imported for.
+        shape: Shape of the input that it would get; a grey image has all channels.
 
     Raises:
-        InvalidArchitectureError: One has; the message names the operation and the way out.
+        InvalidArchitectureError: An interpolation has fixed sides; the message names it and the remedy.
     """
     if shape == given.shape:
         return
