@@ -1,1 +1,1 @@
-"""The tests, in folders that follow the package; `tests.support` is what they share."""
+"""The tests, in folders that follow the package; `tests.support` has their shared parts."""

@@ -71,7 +71,7 @@ class SlurmRequest:
         "3min",
     )
     requeue_at_limit: bool = launch_option(
-        "At the time limit, requeue the job, so that the fleet goes on until no work is left.", "truth", False
+        "At the time limit, requeue the job, so that the fleet continues until no work is left.", "truth", False
     )
     setup: tuple[str, ...] = launch_option(
         "Shell line to run before the trainer, such as module load cuda.", "texts", ()

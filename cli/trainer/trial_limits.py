@@ -1,4 +1,4 @@
-"""Limits of trials, as options of commands that start trainers: a trial beyond one ends, and the others go on."""
+"""Limits of trials, as options of commands that start trainers: a trial beyond one ends, and the others continue."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Canonical form and key: equal for isomorphic networks and for no others, and fast for symmetric ones."""
+
 from __future__ import annotations
 
 import csv

@@ -1,3 +1,5 @@
+"""Codecs: exact round trips, and clear errors for any other input."""
+
 from __future__ import annotations
 
 import csv

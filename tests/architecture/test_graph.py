@@ -1,3 +1,5 @@
+"""Architectures as graphs: valid and invalid ones, order of layers, levels, depth, live layers."""
+
 from __future__ import annotations
 
 import pickle

@@ -1,3 +1,5 @@
+"""Layer masses, computed by hand."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Foreign text on a terminal: names and reasons are drawn as they stand, by every command, and command nothing."""
+"""Foreign text on a terminal: every command shows names and reasons as text, without control sequences."""
 
 from __future__ import annotations
 

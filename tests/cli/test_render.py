@@ -1,4 +1,4 @@
-"""What the commands show: texts from the archive are shown as they are, and command no terminal."""
+"""Rendering of the commands: texts from the archive are shown as text, without control sequences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`archive db gc`: weights that nobody needs, as a user gets rid of them, on each server."""
+"""`archive db gc` on each server: unneeded weights are removed, all others stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Viewers of the benchmark: they ask for what a page asks for, and the rate leaves out both ends of a search."""
+"""Viewers of the benchmark: their requests are those of a page, and the rate leaves out both ends of a search."""
 
 from __future__ import annotations
 

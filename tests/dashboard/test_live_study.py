@@ -1,4 +1,4 @@
-"""A page of a live study, whose servers come and go and whose machine sleeps: it recovers, and misses nothing.
+"""A page of a live study through restarts of servers and a sleeping machine: it recovers, and misses nothing.
 
 `ARCHIVE_TEST_LIVE_MINUTES=60 pytest tests/dashboard/test_live_study.py` keeps the page open for an hour on each server.
 """

@@ -1,4 +1,4 @@
-"""Numbers that leave a plot no range, in a real browser: equal but for the last bit, and infinite."""
+"""Numbers without a range to plot, in a real browser: equal except for the last bit, and infinite."""
 
 import pytest
 

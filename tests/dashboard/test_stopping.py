@@ -1,4 +1,4 @@
-"""The end of a study, while searches and trainers go on."""
+"""The end of a study while searches and trainers run."""
 
 import threading
 

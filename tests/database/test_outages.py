@@ -1,4 +1,4 @@
-"""Outages on both servers: work goes on afterwards, patience ends, and errors name the way out."""
+"""Outages on both servers: work continues afterwards, waits are bounded, and errors name the remedy."""
 
 from __future__ import annotations
 

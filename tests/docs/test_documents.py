@@ -1,4 +1,4 @@
-"""What documents name exists: commands, layers, settings, results; what is generated is up to date."""
+"""Documents: the commands, layers, settings and results that they name exist, and generated parts are up to date."""
 
 import importlib.util
 import re

@@ -1,4 +1,4 @@
-"""Workers that are killed while the server is, too: small for every day, larger in the whole matrix.
+"""Kills of workers and of the server at the same time: a small run every day, a larger one in the whole matrix.
 
 The full size is `chaos.py` by hand.
 """

@@ -1,4 +1,4 @@
-"""The commands at the heads of the two programs, typed as they stand there."""
+"""The commands in the docstrings of both programs for faults, run as they are written."""
 
 from __future__ import annotations
 

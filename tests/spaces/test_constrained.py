@@ -1,4 +1,4 @@
-"""Subspaces of the networks that meet constraints on known costs: every move stays inside, and reaches all of it."""
+"""Subspaces of the networks that meet constraints on known costs: moves stay inside and reach all of it."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Limits of the spaces of whole networks: defaults, reasons of refusals, and initial pools."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""Initial pools of the spaces of whole networks, compared with the released code of NASBOT."""
+
 from __future__ import annotations
 
 from archive import spaces

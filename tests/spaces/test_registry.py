@@ -1,3 +1,5 @@
+"""Spaces by name: built-in ones, and those of other packages."""
+
 from __future__ import annotations
 
 from importlib.metadata import EntryPoint

@@ -1,4 +1,4 @@
-"""What the tests share: where the reference data lies, and small helpers."""
+"""Shared parts of the tests: the place of the reference data, and small helpers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the trainer's commands share: a table to answer from, commands as processes and in this one."""
+"""Shared parts of the tests of the trainer's commands: a table that answers, and commands as processes."""
 
 from __future__ import annotations
 

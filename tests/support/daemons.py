@@ -1,4 +1,4 @@
-"""Proposals for trainer daemons, and what tests ask of both."""
+"""Proposals for trainer daemons, and queries of both."""
 
 from __future__ import annotations
 

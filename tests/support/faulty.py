@@ -1,4 +1,4 @@
-"""Tasks that go wrong, each in its own way; trials import this module in their own process."""
+"""Faulty tasks, one for each fault; trials import this module in their own process."""
 
 from __future__ import annotations
 

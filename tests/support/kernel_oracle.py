@@ -1,4 +1,4 @@
-"""Slow and obvious forms of what the kernels compute, and networks to compute it on."""
+"""Slow and obvious forms of the kernels, and networks for both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Observers that go wrong, each in its own way; their processes import this module."""
+"""Faulty observers, one for each fault; their processes import this module."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@
 A checkpoint also holds the reported curve and the time spent, so that a resumed trial has one curve. It belongs to one
 trial: another architecture, task, protocol, seed or choice of hyperparameters starts from scratch.
 
-In a folder, a checkpoint is on disk when `save` returns. Behind a URL, the training goes on during an upload, and waits
-for it only where it stops: at a rung, or because the trainer is stopped.
+In a folder, a checkpoint is on disk when `save` returns. With a URL, the training continues during an upload; it waits
+for the upload only if it stops, at a rung or because the trainer is stopped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The benchmark of a large archive: its figures, and its refusal of an archive with data."""
+"""The benchmark of a large archive: its figures, and the refusal of an archive with data."""
 
 from __future__ import annotations
 

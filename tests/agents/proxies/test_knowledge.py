@@ -1,4 +1,4 @@
-"""Proxies in the portfolio: its initial design, its members, and what stays as it was without them."""
+"""Proxies in the portfolio: its initial design, its members, and unchanged proposals without proxies."""
 
 from __future__ import annotations
 

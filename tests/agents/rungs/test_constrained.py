@@ -1,4 +1,4 @@
-"""What agents learn of paused networks under constraints, and the replay of it after the trainings went on."""
+"""Paused networks under constraints: what agents learn from them, and replays after their trainings continued."""
 
 from __future__ import annotations
 

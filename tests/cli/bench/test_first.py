@@ -1,4 +1,4 @@
-"""`archive bench first`, as a user types it: real trainings over two seeds, read again, and what cannot be."""
+"""`archive bench first`, as a user types it: real trainings over two seeds, a repeated command, refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`archive bench objectives`, as a user types it: fronts, bounds, and what cannot be."""
+"""`archive bench objectives`, as a user types it: fronts, bounds, refusals."""
 
 from __future__ import annotations
 

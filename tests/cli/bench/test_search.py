@@ -1,4 +1,4 @@
-"""`archive bench search`, as a user types it: a table, a second run that goes on, a kill, and what cannot be."""
+"""`archive bench search`, as a user types it: tables, a second run that continues, a kill, refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`archive search` with the name of a study that exists, on each server: what is not given is the study's own."""
+"""`archive search` with the name of an existing study, on each server: options left out are those of the study."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`archive search --rungs`: what a user says, and sees of it, on each server."""
+"""`archive search --rungs` on each server: its options, and its output."""
 
 from __future__ import annotations
 

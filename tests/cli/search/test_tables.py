@@ -1,4 +1,4 @@
-"""Searches that a table answers, as a user types them: the whole table, then nothing is left."""
+"""Searches that a table answers, as a user types them, until all networks of the table are evaluated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A study whose proposals no trainer claims: it goes on when one can, and says meanwhile what it waits for."""
+"""A study whose proposals no trainer can claim: the search names the reason, and continues with a suitable trainer."""
 
 from __future__ import annotations
 

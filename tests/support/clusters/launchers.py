@@ -1,4 +1,4 @@
-"""What the tests of launchers share: stand-ins for trainers that cost nothing, and the engines to run them on."""
+"""Shared parts of the tests of launchers: cheap stand-ins for trainers, and engines to run them on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Ray cluster of several nodes on this machine, each a raylet with processes of its own."""
+"""A Ray cluster of several nodes on this machine, each a raylet with separate processes."""
 
 from __future__ import annotations
 

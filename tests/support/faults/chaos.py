@@ -1,13 +1,13 @@
-"""Kill trainers and the database server, again and again, while they work through proposals, and count what came out.
+"""Kill trainers and the database server again and again while they work, and count the results.
 
     python tests/support/faults/chaos.py --server embedded|neo4j [--workers 8 --tabular 200 --real 40 --every 2]
 
 Every worker is a separate process: some answer from a table in scaled time, some train real networks of the tasks
-digits and diabetes. One process after the other is killed with -9: a trainer with all that it runs, or one trial; who
-was killed is started again. The server is killed and restarted on the way. Each real network is proposed in two
-studies of the same seed: however often its training was cut off and resumed, both must have the same value.
+digits and diabetes. One process after the other is killed with -9: a trainer with all its trials, or one trial. Killed
+trainers are started again. The server is killed and restarted in between. Each real network is proposed in two studies
+of the same seed: both must have the same value, even if a training was interrupted and resumed several times.
 
-Prints a summary, and exits with 1 if a proposal was lost, doubled, left unfinished or has another value than it must.
+Prints a summary, and exits with 1 if a proposal was lost, doubled, left unfinished or has a wrong value.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Kill the processes of one study with -9, at random moments, and see that nothing is lost, doubled or half there.
+"""Kill the processes of one study at random moments, and check that no result is lost, doubled or partial.
 
     python tests/support/faults/kill_everything.py --kills 10 --budget 20 --task digits --space cnn
 
-Runs `archive search` as a user does, in a folder of its own; after every kill of the search the same command is given
-again. Prints what was killed when, then the counts, and exits with 1 if one of them is wrong.
+Runs `archive search` as a user does, in a separate folder; after every kill of the search the same command is run
+again. Prints each kill with its time, then the counts, and exits with 1 if one of them is wrong.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A TCP proxy in front of a database server, which a test can take away and bring back."""
+"""A TCP proxy in front of a database server, by which a test makes outages."""
 
 from __future__ import annotations
 

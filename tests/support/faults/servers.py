@@ -1,4 +1,4 @@
-"""Servers that can be killed, and come back."""
+"""Servers that can be killed and started again."""
 
 from __future__ import annotations
 

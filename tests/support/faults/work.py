@@ -1,4 +1,4 @@
-"""Studies for workers to work through, of which is known what must come out."""
+"""Studies for workers, with known results."""
 
 from __future__ import annotations
 

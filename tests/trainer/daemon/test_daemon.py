@@ -1,4 +1,4 @@
-"""The daemon against both database servers: whole trials, what it serves, and how it arrives and departs."""
+"""The daemon on both database servers: whole trials, the studies that it serves, its start and its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trials that go on at another node: two trainers with homes of their own, and one location of checkpoints."""
+"""Trials that continue on another node: two trainers with separate homes and one location of checkpoints."""
 
 from __future__ import annotations
 

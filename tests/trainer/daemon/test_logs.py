@@ -1,4 +1,4 @@
-"""What the trainer's log says to a machine."""
+"""The trainer's log as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a daemon works: what it removes there, and when."""
+"""Folders of a daemon: which old files it removes there, and when."""
 
 from __future__ import annotations
 

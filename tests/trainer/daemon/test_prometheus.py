@@ -1,4 +1,4 @@
-"""What a trainer counts, by a clock of the test's own; scraping a real daemon is tested with its command."""
+"""Metrics of a trainer with a clock of the test; the tests of its command scrape a real daemon."""
 
 from __future__ import annotations
 

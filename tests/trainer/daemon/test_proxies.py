@@ -1,4 +1,4 @@
-"""Proxies that daemons measure beside their trials: whole, once, and at no trial's risk."""
+"""Proxies that daemons measure beside their trials: complete, measured once, and harmless to trials."""
 
 from __future__ import annotations
 

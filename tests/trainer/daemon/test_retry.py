@@ -1,4 +1,4 @@
-"""Waiting for an archive that is away when a trainer starts."""
+"""The wait for an archive that cannot be reached when a trainer starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rungs in real trainings, on each server: who goes on does so from where it paused, whoever is killed on the way."""
+"""Rungs in real trainings, on each server: a promoted trial continues from its pause, also after kills."""
 
 from __future__ import annotations
 

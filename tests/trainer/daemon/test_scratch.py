@@ -1,4 +1,4 @@
-"""Scratch folders: their size, measured in slices, and what becomes of them."""
+"""Scratch folders: their size, measured in slices, and their deletion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The daemon's end of the archive, on each server: everything arrives once, whatever was away in between."""
+"""The daemon's client of the store, on each server: each notice arrives once, in spite of outages."""
 
 from __future__ import annotations
 

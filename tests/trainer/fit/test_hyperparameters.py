@@ -1,4 +1,4 @@
-"""What a proposal asks for beside its architecture: read, refused, and seen to change the training."""
+"""Hyperparameters of a proposal: read, refused, and seen to change the training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which numbers networks compute: chosen, refused, on record, and good enough to learn by."""
+"""Floating-point precision: its choice, refusals, its record, and its effect on learning."""
 
 from __future__ import annotations
 

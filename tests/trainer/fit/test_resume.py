@@ -1,4 +1,4 @@
-"""Trainings that are interrupted and resumed: the same result to the last bit, or a fresh start with its reason."""
+"""Interrupted trainings: resumed with the same result to the last bit, or started again with a reason in the log."""
 
 from __future__ import annotations
 

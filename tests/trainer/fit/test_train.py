@@ -1,4 +1,4 @@
-"""The training loop: repeatable, honest about its best epoch, and clear about what went wrong."""
+"""The training loop: repeatable results, the best epoch, and clear errors."""
 
 from __future__ import annotations
 

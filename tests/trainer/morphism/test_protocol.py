@@ -1,4 +1,4 @@
-"""Trials that inherit: what they begin with, how long they train, and what goes on record."""
+"""Trials that inherit weights: their initial weights, the length of their training, and their record."""
 
 from __future__ import annotations
 

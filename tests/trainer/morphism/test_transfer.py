@@ -1,4 +1,4 @@
-"""Weights that carry over: whatever a network is grown into, it computes what it did."""
+"""Network morphism: a grown network computes the function of its parent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each operation computes, against torch's plain functions and numbers worked out by hand."""
+"""The function of each operation, against torch's plain functions and numbers by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Observers that go wrong: each fails alone, says so once, and never holds up its trainer."""
+"""Faulty observers: each fails alone, is logged once, and never delays its trainer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The context of a trial: what stops it, what it saves, and what becomes of what a recipe returns."""
+"""The context of a trial: reasons to stop, checkpoints, and the results of a recipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipes by name: those of this machine, those that may run, and none of the database's choice."""
+"""Recipes by name: those of this machine, those that may run, and none that only the database names."""
 
 from __future__ import annotations
 

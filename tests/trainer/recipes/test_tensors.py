@@ -1,4 +1,4 @@
-"""Tensors and arrays of a recipe: what a file holds of them, and what it cannot hold."""
+"""Tensors and arrays of a recipe: those that a file can hold, and those that it cannot."""
 
 from __future__ import annotations
 

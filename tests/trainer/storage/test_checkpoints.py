@@ -1,4 +1,4 @@
-"""States on disk: whole, of the right job, removed in time."""
+"""Checkpoints on disk: whole, of the right trial, and removed in time."""
 
 from __future__ import annotations
 

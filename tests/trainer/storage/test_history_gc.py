@@ -1,4 +1,4 @@
-"""What is long past is cleared away, and nothing else: on each server."""
+"""Deletion of expired history, on each server: nothing else is deleted."""
 
 from __future__ import annotations
 

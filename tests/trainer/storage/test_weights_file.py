@@ -1,4 +1,4 @@
-"""Weights on disk: whole, verified, named by what they hold."""
+"""Files of weights: whole, verified, and named by their content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collecting weights, on each server: files and what the store says of them go together, and nothing in use goes."""
+"""Garbage collection of weights, on each server: files and records are removed together, and weights in use stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where weights are kept: folders and fsspec URLs alike, verified whenever they are read."""
+"""Locations of weights: folders and fsspec URLs behave alike, and every read is verified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that the database names: which of them are opened, and what reasons say of them."""
+"""Files that the database names: which of them are opened, and errors that quote nothing of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks on files of users: what is accepted, what it is taken for, and what is refused in one line."""
+"""Tasks on files of users: accepted files, the kind of their targets, and refusals in one line."""
 
 from __future__ import annotations
 

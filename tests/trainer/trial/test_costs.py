@@ -1,4 +1,4 @@
-"""Costs of a trial's network: what a real trial records, and how latency is measured, by a clock of the test's own."""
+"""Costs of a trial's network: the record of a real trial, and latency measured with a clock of the test."""
 
 from __future__ import annotations
 

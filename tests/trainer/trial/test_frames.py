@@ -1,4 +1,4 @@
-"""Messages on the pipe of a trial: read as they arrive, and refused at once where they are none."""
+"""Messages on the pipe of a trial: read as they arrive; other data are refused at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs of trials: bounded, their end at hand."""
+"""Logs of trials: of bounded size, with their last lines for errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trials in their own process: what they bring back, and what their death says."""
+"""Trials in separate processes: their results, and the reasons of their deaths."""
 
 from __future__ import annotations
 

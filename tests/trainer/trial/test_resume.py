@@ -1,4 +1,4 @@
-"""Trials that are killed, drained, or hang, in their own processes: what is lost, what is told, what is kept."""
+"""Trials that are killed, drained, or hang, in separate processes: lost work, messages, and kept checkpoints."""
 
 from __future__ import annotations
 

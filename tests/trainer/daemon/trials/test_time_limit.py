@@ -1,4 +1,4 @@
-"""The time limit of a trainer: what it still claims, and what becomes of its trials."""
+"""The time limit of a trainer: its last claims, and the end of its trials."""
 
 from __future__ import annotations
 
