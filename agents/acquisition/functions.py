@@ -196,6 +196,27 @@ def get(name: str, **config: float) -> Acquisition:
     return _acquisitions[name](**config)
 
 
+def get_marginal(agent: str, name: str, **config: float) -> Acquisition:
+    """Return an acquisition for an agent that ranks its candidates in several parts, each by a separate posterior.
+
+    Args:
+        agent: Name of the agent, for errors.
+        name: Name of the acquisition; see `get`.
+        **config: Its settings; see `get`.
+
+    Raises:
+        UnknownNameError: There is no such acquisition.
+        UsageError: The acquisition needs the joint posterior of all candidates, as Thompson sampling does.
+    """
+    acquisition = get(name, **config)
+    if acquisition.joint:
+        raise UsageError(
+            f"the acquisition {name} must rank all candidates at once, and agent {agent} ranks them in several parts: "
+            "choose ei, pi, ucb or its"
+        )
+    return acquisition
+
+
 def constrained(ranks: Array, posterior: Posterior, *, logarithmic: bool = False) -> Array:
     """Return the ranks of m architectures weighted by their probability of feasibility: (m,) float64.
 

@@ -65,9 +65,7 @@ class TreeBO(Agent):
         if climbs < 1:
             raise UsageError(f"climbs must be >= 1, got {climbs}")
         self.n_initial, self.acquisition, self.climbs = n_initial, acquisition, climbs
-        self._acquisition = acquisitions.get(acquisition)
-        if self._acquisition.joint:
-            raise UsageError(f"treebo ranks candidates a step at a time, {acquisition} must rank all at once")
+        self._acquisition = acquisitions.get_marginal(self.kind, acquisition)
         self._decisions = decisions_of(space, self.kind)
         self._features = TreeFeatures(self._decisions)
 

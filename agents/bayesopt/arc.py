@@ -129,9 +129,7 @@ class Arc(Agent):
         self._schedule = SamplingSchedule(samples, sweeps, thin)
         self._tied = chosen.tied if tied is None else tied
         self._transform = outcome_transforms.get(chosen.transform if transform is None else transform)
-        self._acquisition = acquisitions.get(acquisition)
-        if self._acquisition.joint:
-            raise UsageError(f"arc ranks candidates a round at a time, {acquisition} must rank all at once")
+        self._acquisition = acquisitions.get_marginal(self.kind, acquisition)
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""

@@ -35,7 +35,7 @@ from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.likelihood import FixedHyperparameters, Inference
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.gp.noise import FixedNoise, LearnedNoise, Noise
-from archive.errors import UnknownNameError, UsageError
+from archive.errors import UnknownNameError
 from archive.kernels.covariance.base import exponential
 from archive.kernels.distances.edit.distance import EditDistance
 from archive.kernels.distances.edit.sequence import Comparison
@@ -126,9 +126,7 @@ class Morphism(ModelBased):
         self.acquisition, self.kappa, self.transform = acquisition, kappa, transform
         self.moves, self.candidates = moves, candidates
         self.children, self.decay, self.lowest = children, decay, lowest
-        ranked = acquisitions.get(acquisition, **({"kappa": kappa} if acquisition == "ucb" else {}))
-        if ranked.joint:
-            raise UsageError(f"morphism ranks a few networks at a time, {acquisition} must rank all at once")
+        ranked = acquisitions.get_marginal(self.kind, acquisition, **({"kappa": kappa} if acquisition == "ucb" else {}))
         method = Method(self._surrogate(), ranked, self._source(space), batch.get("believer", acquisition=ranked))
         super().__init__(space, n_initial, method)
 

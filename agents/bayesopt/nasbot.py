@@ -70,9 +70,7 @@ class Nasbot(Agent):
         if samples < 1:
             raise UsageError(f"samples must be >= 1, got {samples}")
         self.n_initial, self.acquisition, self.samples = n_initial, acquisition, samples
-        self._acquisition = acquisitions.get(acquisition)
-        if self._acquisition.joint:
-            raise UsageError(f"nasbot ranks candidates a generation at a time, {acquisition} must rank all at once")
+        self._acquisition = acquisitions.get_marginal(self.kind, acquisition)
         # A cache of distances: it makes later calls faster and changes none of their results.
         self._gram = Gram(OTMANN())
         self._surrogate = DistanceGP(self._gram, nasbot_covariance(), SliceSampling(SamplingSchedule(samples)))

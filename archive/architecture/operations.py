@@ -175,7 +175,7 @@ def define(
     ends = (Operation(INPUT, "input"), Operation(OUTPUT, "output", flat=True))
     table = {operation.name: operation for operation in (*ends, *operations)}
     if common is not None and (wrong := sorted(common.keys() ^ (table.keys() - {INPUT, OUTPUT}))):
-        raise UsageError(f"common must name every operation of {name} and no other, got {wrong[0]!r} wrong")
+        raise UsageError(f"common must name every operation of {name} and no other: {wrong[0]!r} is missing or unknown")
     vocabulary = Vocabulary(
         *(name, MappingProxyType(table), images, dead_ends, decisions, tree, common, longest_path),
         attributes=attributes,

@@ -166,7 +166,9 @@ def test_an_installed_package(tmp_path: Path):
 
 
 def test_words_are_complete():
-    with pytest.raises(UsageError, match="common must name every operation of toy and no other, got 'b' wrong"):
+    with pytest.raises(
+        UsageError, match="common must name every operation of toy and no other: 'b' is missing or unknown"
+    ):
         define("toy", [Operation("a", "cell"), Operation("b", "cell")], common={"a": "maxpool3x3"})
     with pytest.raises(UnknownNameError):
         vocabulary("toy")

@@ -107,7 +107,7 @@ def slice_sample(
     x = _start(log_density, bounds, rng) if start is None else np.array(start, dtype=np.float64)
     height = log_density(x)
     if not np.isfinite(height):
-        raise NumericalError(f"slice sampling starts where the log density is {height}")
+        raise NumericalError(f"slice sampling must start at a finite log density, got {height}")
     samples = np.empty((schedule.samples, len(x)))
     for sweep in range(1, schedule.burn_in + schedule.samples * schedule.thin + 1):
         for direction in _directions(bounds, method, rng):

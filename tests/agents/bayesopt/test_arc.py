@@ -345,7 +345,7 @@ def test_nothing_to_learn_from_is_no_obstacle():
         ({"activation": "relu6"}, UsageError, "activation must be any or one of relu, .*got 'relu6'"),
         ({"n_random": 0}, UsageError, "n_random must be >= 1, got 0"),
         ({"samples": 0}, UsageError, "samples must be >= 1, got 0"),
-        ({"acquisition": "ts"}, UsageError, "ts must rank all at once"),
+        ({"acquisition": "ts"}, UsageError, "ts must rank all candidates at once"),
     ],
 )
 def test_settings_are_checked(wrong, error, message):

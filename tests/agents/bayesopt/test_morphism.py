@@ -168,7 +168,7 @@ def test_neighbours_can_shrink_networks(mlp):
         ({"preset": "papre"}, UnknownNameError, "unknown preset of morphism 'papre': did you mean paper"),
         ({"kernel": "rbf"}, UnknownNameError, "unknown kernel of morphism 'rbf'"),
         ({"moves": "jumps"}, UsageError, "moves must be auto, morphisms or neighbours, got 'jumps'"),
-        ({"acquisition": "ts"}, UsageError, "ts must rank all at once"),
+        ({"acquisition": "ts"}, UsageError, "ts must rank all candidates at once"),
         ({"children": 0}, UsageError, "children must be >= 1, got 0"),
         ({"decay": 1.0}, UsageError, r"decay must be in \(0, 1\), got 1.0"),
         ({"lowest": 0.0}, UsageError, r"lowest must be in \(0, 1\), got 0.0"),

@@ -78,7 +78,7 @@ def test_acquisitions(acquisition):
 
 def test_settings_that_cannot_be():
     space = spaces.get("mlp")
-    with pytest.raises(UsageError, match="ts must rank all at once"):
+    with pytest.raises(UsageError, match="ts must rank all candidates at once, and agent nasbot ranks them in several"):
         agents.get("nasbot", space, acquisition="ts")
     with pytest.raises(UnknownNameError, match="unknown acquisition 'eu'"):
         agents.get("nasbot", space, acquisition="eu")

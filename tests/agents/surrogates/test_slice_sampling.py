@@ -75,7 +75,7 @@ def test_holes_in_the_density_are_walked_around():
 
 
 def test_start_of_zero_density_is_refused():
-    with pytest.raises(NumericalError, match="starts where the log density is -inf"):
+    with pytest.raises(NumericalError, match="must start at a finite log density, got -inf"):
         slice_sample(lambda x: -np.inf, Bounds(np.zeros(2), np.ones(2)), SamplingSchedule(1), np.random.default_rng(6))
 
 
