@@ -120,9 +120,17 @@ class Signature:
             arguments: Numbers of the inputs that edges give.
 
         Returns:
-            The number of checks that the layer passed, and the fault in words.
+            How near the layer comes to the signature, larger is nearer, and the fault in words.
         """
-        known = {parameter.name: parameter for parameter in self.parameters if parameter.kind}
+        return (
+            self._unknown_fault(attributes, arguments)
+            or self._value_fault(attributes)
+            or self._input_fault(attributes, arguments)
+            or self._missing_fault(attributes)
+        )
+
+    def _unknown_fault(self, attributes: Mapping[str, Any], arguments: Collection[int]) -> tuple[int, str] | None:
+        known = [parameter.name for parameter in self.parameters if parameter.kind]
         for name in attributes:
             if name not in known:
                 return 0, f"{self.operation} has no attribute {name}: {', '.join(known) or 'it has none'}"
@@ -130,10 +138,17 @@ class Signature:
         for number in arguments:
             if number >= len(tensors) and not (tensors and tensors[-1].listed):
                 return 1, f"{self.operation} has {len(tensors)} inputs, got an edge with the argument {number}"
+        return None
+
+    def _value_fault(self, attributes: Mapping[str, Any]) -> tuple[int, str] | None:
+        known = {parameter.name: parameter for parameter in self.parameters}
         for name, value in attributes.items():
             if not _fits(known[name], value):
                 return 2, f"{name} of {self.operation} must be {_wanted(known[name])}, got {value!s:.60}"
-        for number, parameter in enumerate(tensors):
+        return None
+
+    def _input_fault(self, attributes: Mapping[str, Any], arguments: Collection[int]) -> tuple[int, str] | None:
+        for number, parameter in enumerate(self.tensors):
             if parameter.name in attributes and number in arguments:
                 return 3, f"{parameter.name} of {self.operation} is given twice, by an edge and by an attribute"
             present = parameter.name in attributes or number in arguments
@@ -141,6 +156,9 @@ class Signature:
             present = present or (parameter.listed and any(argument > number for argument in arguments))
             if not present and not parameter.optional:
                 return 5, f"{self.operation} needs {parameter.name}: an edge with the argument {number}"
+        return None
+
+    def _missing_fault(self, attributes: Mapping[str, Any]) -> tuple[int, str] | None:
         for parameter in self.parameters:
             absent = parameter.name not in attributes and not parameter.optional and not parameter.default
             if parameter.kind not in ("", "tensor") and absent:
@@ -152,7 +170,7 @@ def resolve(operation: str, attributes: Mapping[str, Any], arguments: Collection
     """Return the first signature of an operation that a layer has.
 
     Raises:
-        InvalidArchitectureError: The layer has none of them; the message is about the one with the most checks passed.
+        InvalidArchitectureError: The layer has none of them; the message is about the nearest one.
     """
     nearest = (-1, f"there is no operation {operation}")
     for signature in signatures()[operation]:

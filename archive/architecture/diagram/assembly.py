@@ -136,31 +136,63 @@ def _cell(architecture: Architecture, part: str, own: list[int], notes: Mapping[
     labels = list(words.operations)
     entries = sorted((u for u in own if groups[u] == "entry"), key=lambda u: labels.index(architecture.layers[u].op))
     own = [*entries, *(u for u in own if groups[u] != "entry")]
-    sums = {architecture.parents[u]: u for u in own if groups[u] == "exit"}
-    for u in own:
-        feeders = architecture.parents[u]
-        if groups[u] == "cell" and len(feeders) > 1:
-            sums.setdefault(feeders, -1)
-    at: dict[int, int] = {}
-    places: dict[tuple[int, ...], int] = {}
-    number = 0
+    sums = _sums(architecture, own, groups)
+    cell = _CellDrawing(architecture, notes, drawn)
     for u in own:
         if groups[u] != "exit":
-            at[u] = len(drawn.nodes)
-            feeders = architecture.parents[u]
-            tails = [places[feeders]] if feeders in places else [at[p] for p in feeders if p in at]
-            drawn.links += [Link(tail, at[u]) for tail in tails]
-            drawn.nodes.append(node(architecture, u, None, notes.get(u, "")))
+            cell.add_layer(u)
         for feeders, layer in sums.items():
-            if feeders not in places and all(p in at for p in feeders):
-                places[feeders] = len(drawn.nodes)
-                drawn.links += [Link(at[p], len(drawn.nodes)) for p in feeders]
-                tip = f"node {number}: the sum of its operations"
-                drawn.nodes.append(
-                    DiagramNode(str(number), "join", tip=tip, layer=layer if layer >= 0 else None, junction=True)
-                )
-                number += 1
-    concatenated = [places[feeders] for feeders, layer in sums.items() if layer >= 0 and feeders in places]
+            if feeders not in cell.places and all(p in cell.at for p in feeders):
+                cell.add_sum(feeders, layer)
+    exits = [feeders for feeders, layer in sums.items() if layer is not None]
+    concatenated = [cell.places[feeders] for feeders in exits if feeders in cell.places]
     if concatenated:
         drawn.links += [Link(tail, len(drawn.nodes)) for tail in sorted(concatenated)]
         drawn.nodes.append(DiagramNode("c_k", "ends", tip=f"output of the {part} cell: its nodes, concatenated"))
+
+
+def _sums(
+    architecture: Architecture, own: Sequence[int], groups: Mapping[int, str]
+) -> dict[tuple[int, ...], int | None]:
+    """Return the sums of a cell: the layers that are added, and the exit that adds them; None for an inner sum."""
+    sums: dict[tuple[int, ...], int | None] = {architecture.parents[u]: u for u in own if groups[u] == "exit"}
+    for u in own:
+        feeders = architecture.parents[u]
+        if groups[u] == "cell" and len(feeders) > 1:
+            sums.setdefault(feeders, None)
+    return sums
+
+
+@dataclass
+class _CellDrawing:
+    """The part of a diagram that shows one cell.
+
+    Attributes:
+        architecture: The architecture.
+        notes: Second line of a layer's box, by the position of the layer.
+        drawn: The diagram, which is extended.
+        at: Position of a layer to its node in the diagram.
+        places: The layers that are added to the node of their sum.
+    """
+
+    architecture: Architecture
+    notes: Mapping[int, str]
+    drawn: _Parts
+    at: dict[int, int] = field(default_factory=dict)
+    places: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+    def add_layer(self, u: int) -> None:
+        """Add an entry or an operation, fed by a sum or by layers."""
+        feeders = self.architecture.parents[u]
+        self.at[u] = len(self.drawn.nodes)
+        tails = [self.places[feeders]] if feeders in self.places else [self.at[p] for p in feeders if p in self.at]
+        self.drawn.links += [Link(tail, self.at[u]) for tail in tails]
+        self.drawn.nodes.append(node(self.architecture, u, None, self.notes.get(u, "")))
+
+    def add_sum(self, feeders: tuple[int, ...], layer: int | None) -> None:
+        """Add the circle of a sum; sums are numbered in this order, like the nodes of published cells."""
+        number = len(self.places)
+        self.places[feeders] = len(self.drawn.nodes)
+        self.drawn.links += [Link(self.at[p], self.places[feeders]) for p in feeders]
+        tip = f"node {number}: the sum of its operations"
+        self.drawn.nodes.append(DiagramNode(str(number), "join", tip=tip, layer=layer, junction=True))

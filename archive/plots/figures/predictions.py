@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,9 +34,30 @@ def draw(data: PredictedAndObserved) -> Figure:
 
 
 def _scatter(axes: Axes, data: PredictedAndObserved) -> None:
+    handles = _points(axes, data)
+    low, high = _extent(data)
+    axes.plot([low, high], [low, high], color=style.GREY, lw=1.0, linestyle="--", zorder=1)
+    axes.set_xlim(low, high)
+    axes.set_ylim(low, high)
+    axes.set_aspect("equal")
+    if len(data.studies) > 1:
+        style.legend(axes, handles, data.studies)
+    outside = int(
+        ((data.observed < low) | (data.observed > high) | (data.predicted < low) | (data.predicted > high)).sum()
+    )
+    count, objective = len(data.observed), style.shown(data.objective)
+    title = f"{count:,} predictions, RMSE {data.rmse:.3g}, bias {data.bias:+.2g}"
+    bars = "; bars: one standard deviation" if count <= WITH_BARS else ""
+    style.label(axes, f"predicted {objective}{bars}", f"observed {objective}", title)
+    if outside:
+        axes.annotate(f"{outside} outside", (0.02, 0.96), xycoords="axes fraction", fontsize=8.5, color="#666666")
+
+
+def _points(axes: Axes, data: PredictedAndObserved) -> list[Any]:
+    """Draw the results of each study, with bars where they are few; return the marks for a legend."""
     count = len(data.observed)
     many = count > style.MANY
-    handles = []
+    handles: list[Any] = []
     for at in range(len(data.studies)):
         rows = data.study == at
         if count <= WITH_BARS:
@@ -50,22 +71,12 @@ def _scatter(axes: Axes, data: PredictedAndObserved) -> None:
                 marker=style.MARKS[at % len(style.MARKS)], alpha=0.35 if many else 0.7, linewidths=0, rasterized=many,
             )
         )  # fmt: skip
-    low = float(np.quantile(np.concatenate([data.observed, data.predicted]), 0.01))
-    high = float(np.quantile(np.concatenate([data.observed, data.predicted]), 0.99))
+    return handles
+
+
+def _extent(data: PredictedAndObserved) -> tuple[float, float]:
+    """Return the ends of both axes: all values but the outermost 2 %, with a margin."""
+    values = np.concatenate([data.observed, data.predicted])
+    low, high = float(np.quantile(values, 0.01)), float(np.quantile(values, 0.99))
     margin = 0.06 * (high - low) or 0.5
-    low, high = low - margin, high + margin
-    axes.plot([low, high], [low, high], color=style.GREY, lw=1.0, linestyle="--", zorder=1)
-    axes.set_xlim(low, high)
-    axes.set_ylim(low, high)
-    axes.set_aspect("equal")
-    if len(data.studies) > 1:
-        style.legend(axes, handles, data.studies)
-    outside = int(
-        ((data.observed < low) | (data.observed > high) | (data.predicted < low) | (data.predicted > high)).sum()
-    )
-    objective = style.shown(data.objective)
-    title = f"{count:,} predictions, RMSE {data.rmse:.3g}, bias {data.bias:+.2g}"
-    bars = "; bars: one standard deviation" if count <= WITH_BARS else ""
-    style.label(axes, f"predicted {objective}{bars}", f"observed {objective}", title)
-    if outside:
-        axes.annotate(f"{outside} outside", (0.02, 0.96), xycoords="axes fraction", fontsize=8.5, color="#666666")
+    return low - margin, high + margin

@@ -10,6 +10,7 @@ from archive.plots.data.timeline import OUTCOMES, Outcome, WorkerTimeline
 from archive.plots.figures import style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 ROW = 0.28
@@ -31,8 +32,6 @@ _LOOK: dict[Outcome, tuple[int, str]] = {
 
 def draw(data: WorkerTimeline, title: str) -> Figure:
     """Draw one row a lane of a worker, one bar a trial, coloured and hatched by its outcome."""
-    from matplotlib.patches import Patch
-
     lanes = list(data.workers.values())
     first = dict(zip(data.workers, accumulate(lanes, initial=0), strict=False))
     rows = sum(lanes)
@@ -41,17 +40,13 @@ def draw(data: WorkerTimeline, title: str) -> Figure:
     begin, end = data.extent
     divisor, unit = _unit(end - begin)
     for outcome in OUTCOMES:
-        chosen = [one for one in data.trials if one.outcome == outcome]
-        at, hatch = _LOOK[outcome]
-        face = {"facecolor": style.colour(at), "hatch": hatch or None}
-        look: dict[str, Any] = {**face, "edgecolor": "white", "linewidth": 0.3}
-        for row in sorted({first[one.worker] + one.lane for one in chosen}):
-            bars = [
-                ((one.begin - begin) / divisor, max((one.end - one.begin) / divisor, 0.0))
-                for one in chosen
-                if first[one.worker] + one.lane == row
-            ]
-            axes.broken_barh(bars, (row - 0.4, 0.8), **look)
+        bars: dict[int, list[tuple[float, float]]] = {}
+        for trial in data.trials:
+            if trial.outcome == outcome:
+                bar = (trial.begin - begin) / divisor, max((trial.end - trial.begin) / divisor, 0.0)
+                bars.setdefault(first[trial.worker] + trial.lane, []).append(bar)
+        for row in sorted(bars):
+            axes.broken_barh(bars[row], (row - 0.4, 0.8), **_face(outcome), edgecolor="white", linewidth=0.3)
     axes.set_yticks(
         [first[worker] + (count - 1) / 2 for worker, count in data.workers.items()],
         [style.shown(worker) for worker in data.workers],
@@ -60,13 +55,26 @@ def draw(data: WorkerTimeline, title: str) -> Figure:
     axes.set_ylim(max(rows, 1) - 0.4, -0.6)
     axes.set_xlim(0, max((end - begin) / divisor, 1e-9))
     axes.grid(False, axis="y")
-    used = [outcome for outcome in OUTCOMES if any(one.outcome == outcome for one in data.trials)]
-    patches = [Patch(facecolor=style.colour(_LOOK[each][0]), hatch=_LOOK[each][1] or None) for each in used]
-    style.legend(axes, patches, used, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    _add_legend(axes, data)
     since = datetime.fromtimestamp(begin / 1000, UTC)
     count = f"{'the latest ' if data.cut else ''}{len(data.trials):,} trials"
     style.label(axes, f"{unit} since {since:%Y-%m-%d %H:%M:%S} UTC", "", f"{style.shown(title)}: {count}")
     return figure
+
+
+def _add_legend(axes: Axes, data: WorkerTimeline) -> None:
+    """Add a legend of the outcomes that occur."""
+    from matplotlib.patches import Patch
+
+    outcomes = [outcome for outcome in OUTCOMES if any(trial.outcome == outcome for trial in data.trials)]
+    patches = [Patch(**_face(outcome)) for outcome in outcomes]
+    style.legend(axes, patches, outcomes, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
+def _face(outcome: Outcome) -> dict[str, Any]:
+    """Return colour and hatching of a bar, as arguments of matplotlib."""
+    number, hatch = _LOOK[outcome]
+    return {"facecolor": style.colour(number), "hatch": hatch or None}
 
 
 def _unit(milliseconds: float) -> tuple[float, str]:
