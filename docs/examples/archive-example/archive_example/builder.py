@@ -14,7 +14,7 @@ class ChainBuilder(Builder):
     """Builds a stem, the chain a number of times, and a linear layer on the mean over the image."""
 
     def check(self, form: NetworkForm) -> None:
-        """Refuse what is no image, and invalid options."""
+        """Refuse inputs that are no images, and invalid options."""
         check_image("chains", form)
         form.count("channels", 16)
         form.count("cells", 3)

@@ -29,7 +29,7 @@ class JsonLines(TrialObserver):
         return str(self.folder)
 
     def on_start(self, trial: ObservedTrial) -> None:
-        """Write what was started, with every setting that its metrics may depend on."""
+        """Write the start of a trial, with every setting that its metrics may depend on."""
         self._write(trial, {"attempt": trial.attempt, **trial.settings()})
 
     def on_metrics(self, trial: ObservedTrial, step: int, metrics: Mapping[str, float]) -> None:

@@ -28,7 +28,7 @@ class Chains(CellSpace):
     vertices = LENGTH + 2
 
     def validate(self, architecture: Architecture) -> None:
-        """Refuse what is no chain of five operations."""
+        """Refuse networks that are no chain of five operations."""
         check_space(self.name, architecture)
         operations = [layer.op for layer in architecture.layers[1:-1]]
         if len(operations) != LENGTH or architecture.key != chain(operations).key:
