@@ -29,7 +29,7 @@ class BestMutant(Agent):
         suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
         taken = {*history.known, *(one.architecture.functional_key for one in suggestions)}
         if history.usable:
-            best = max(history.usable, key=lambda seen: seen.score).architecture
+            best = max(history.usable, key=lambda observation: observation.score).architecture
 
             def mutant() -> Suggestion:
                 mutation = self.space.mutate(best, rng)
