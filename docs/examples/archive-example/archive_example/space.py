@@ -48,8 +48,8 @@ class Chains(CellSpace):
 
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
         """Draw one of the neighbours."""
-        near = list(self.neighbours(architecture))
-        return near[rng.integers(len(near))]
+        mutations = list(self.neighbours(architecture))
+        return mutations[rng.integers(len(mutations))]
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
         """Yield the chains that differ in one operation."""
