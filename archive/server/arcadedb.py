@@ -10,7 +10,8 @@ from pathlib import Path
 
 from archive.server.run_file import DATABASE, HOST, Folder, write_private
 
-READY_LINE = "ArcadeDB Server started"  # printed once clients can connect
+READY_LINE = "ArcadeDB Server started"
+"""Line that the database prints as soon as clients can connect."""
 
 _SIDE_DOORS = re.compile("mcp|console|graphql|integration|postgresw|redisw|python-bridge")
 

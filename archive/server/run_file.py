@@ -31,7 +31,8 @@ USER = "root"
 DATABASE = "archive"
 SUPERVISOR = "archive.server.supervisor"
 """Module that a supervisor runs; a word of its command line."""
-ALREADY_RUNNING = 75  # exit status of a supervisor that found the folder locked (EX_TEMPFAIL)
+ALREADY_RUNNING = 75
+"""Exit status of a supervisor that found the folder locked (EX_TEMPFAIL)."""
 
 
 @dataclass(frozen=True)
