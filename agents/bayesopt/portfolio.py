@@ -19,8 +19,7 @@ Under constraints the incumbent is the best result that meets them. Log-regret i
 it is linear, although results that do not meet the constraints may have better ones. Each of several objectives has
 the log-regret of its best score.
 
-The initial design minimises the variance over the space (`bayesopt.variance_reduction`), and does not use the pool of
-the space.
+The initial design minimises the variance over the space (`bayesopt.variance_reduction`), without the space's pool.
 
 After `patience` evaluations without improvement, one proposal maximises the posterior mean. Expected improvement may
 leave that network out for long: near the best score the model is certain, and unknown regions promise more as long as
