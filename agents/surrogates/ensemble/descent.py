@@ -66,7 +66,7 @@ def descend(
     g, m, v = np.zeros(P, np.float32), np.zeros(P, np.float32), np.zeros(P, np.float32)
     h = np.zeros((L, batch, W), np.float32)
     d, e = np.zeros((batch, W), np.float32), np.zeros((batch, W), np.float32)
-    weights, gradient = _parts(theta, F, L, W), _parts(g, F, L, W)
+    weights, gradient = _views(theta, F, L, W), _views(g, F, L, W)
     power1, power2 = 1.0, 1.0
     for order in orders:
         for start in range(0, n, batch):
@@ -80,7 +80,7 @@ def descend(
             _adam(theta, g, m, v, np.float32(rate * root / (1.0 - power1)), np.float32(1e-7 * root))
 
 
-class _Parts(NamedTuple):
+class _ThetaViews(NamedTuple):
     """Views of the parts of theta, or of its gradient: weights by layer, then biases."""
 
     first: Singles
@@ -91,18 +91,20 @@ class _Parts(NamedTuple):
 
 
 @compiled
-def _parts(theta: Singles, F: int, L: int, W: int) -> _Parts:
+def _views(theta: Singles, F: int, L: int, W: int) -> _ThetaViews:
     a = F * W
     b = a + (L - 1) * W * W
     c = b + W
     d = c + L * W
-    return _Parts(
+    return _ThetaViews(
         theta[:a].reshape(F, W), theta[a:b].reshape(L - 1, W, W), theta[b:c], theta[c:d].reshape(L, W), theta[d:]
     )
 
 
 @compiled
-def _forward(weights: _Parts, starts: Starts, columns: Starts, values: Singles, chosen: Positions, h: Singles) -> None:
+def _forward(
+    weights: _ThetaViews, starts: Starts, columns: Starts, values: Singles, chosen: Positions, h: Singles
+) -> None:
     """Write the outputs of all hidden layers for a batch."""
     L, W = weights.biases.shape
     for i in range(len(chosen)):
@@ -129,8 +131,8 @@ def _forward(weights: _Parts, starts: Starts, columns: Starts, values: Singles, 
 
 @compiled
 def _backward(
-    weights: _Parts,
-    gradient: _Parts,
+    weights: _ThetaViews,
+    gradient: _ThetaViews,
     starts: Starts,
     columns: Starts,
     values: Singles,
@@ -154,7 +156,7 @@ def _backward(
 
 @compiled
 def _backward_output(
-    weights: _Parts, gradient: _Parts, targets: Singles, chosen: Positions, h: Singles, d: Singles
+    weights: _ThetaViews, gradient: _ThetaViews, targets: Singles, chosen: Positions, h: Singles, d: Singles
 ) -> None:
     W = len(weights.last)
     share = np.float32(1.0 / len(chosen))
@@ -171,7 +173,7 @@ def _backward_output(
 
 @compiled
 def _backward_hidden(
-    hidden: Singles, gradient: _Parts, layer: int, h: Singles, d: Singles, e: Singles, count: int
+    hidden: Singles, gradient: _ThetaViews, layer: int, h: Singles, d: Singles, e: Singles, count: int
 ) -> None:
     W = len(hidden)
     transposed = hidden.T.copy()
@@ -196,7 +198,7 @@ def _backward_hidden(
 
 @compiled
 def _backward_input(
-    gradient: _Parts, starts: Starts, columns: Starts, values: Singles, chosen: Positions, d: Singles
+    gradient: _ThetaViews, starts: Starts, columns: Starts, values: Singles, chosen: Positions, d: Singles
 ) -> None:
     W = d.shape[1]
     for i in range(len(chosen)):
