@@ -175,14 +175,8 @@ def print_table(
     to, headings = console(sys.stdout), [text(column) for column in columns]
     if title is not None:
         to.print(text((title, "italic")), soft_wrap=True)
-    texts = [[each.plain for each in column] for column in zip(headings, *cells, strict=True)]
     numeric = [all(isinstance(value, int | float | None) for value in column) for column in zip(*rows, strict=True)]
-    widths = column_widths(texts, to.width)
-    table = None if widths is None else _table(headings, cells, widths, numeric or [False] * len(headings))
-    if table is not None and sum(widths or ()) < sum(map(whole_width, texts)):
-        # Cells are folded: records, one line a cell, may be shorter.
-        records = len(cells) * (len(headings) + 1)
-        table = table if len(to.render_lines(table)) <= records else None
+    table = _fitting_table(to, headings, cells, numeric or [False] * len(headings))
     if table is not None:
         to.print(table)
         return
@@ -190,6 +184,19 @@ def print_table(
         if place:
             to.print()
         to.print(_record(headings, row))
+
+
+def _fitting_table(
+    to: Console, headings: Sequence[Text], cells: Sequence[Sequence[Text]], numeric: Sequence[bool]
+) -> Table | None:
+    """Return a table; None where the terminal is too narrow, or records, one line a cell, take fewer lines."""
+    texts = [[each.plain for each in column] for column in zip(headings, *cells, strict=True)]
+    widths = column_widths(texts, to.width)
+    if widths is None:
+        return None
+    table = _table(headings, cells, widths, numeric)
+    folded = sum(widths) < sum(map(whole_width, texts))
+    return table if not folded or len(to.render_lines(table)) <= len(cells) * (len(headings) + 1) else None
 
 
 def _table(

@@ -68,29 +68,12 @@ def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> File
     Raises:
         UnusableFileError: It is no such file; the message names the row and the column.
     """
-    try:
-        lines = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True))
-    except (UnicodeDecodeError, csv.Error, ValueError) as error:
-        if isinstance(error, UnicodeDecodeError):
-            raise UnusableFileError(f"{path} is no UTF-8 text: save it as UTF-8") from None
-        raise UnusableFileError(
-            f"{path} is no CSV: its rows cannot be told apart", f"{path} is no CSV: {error}"
-        ) from None
+    lines = _csv_lines(path, content)
     if not lines:
         raise UnusableFileError(f"{path} is no CSV: it is empty")
-    head, *lines = [name.strip() for name in lines[0]], *lines[1:]
-    if len(head) == 1 and ";" in head[0]:
-        raise UnusableFileError(f"the columns of {path} must be separated by commas, not by semicolons")
-    if head.count(target) != 1:
-        how = "no column" if target not in head else "two columns"
-        fault = f"{path} has {how} {target!r} to predict"
-        raise UnusableFileError(fault, f"{fault}: it has {', '.join(head[:12])}")
-    # One input would count twice, or one of the names is wrong. Columns without a name are no repetition.
-    if repeated := [name for name in head if name and head.count(name) > 1]:
-        raise UnusableFileError(f"{path} has two columns of one name", f"{path} has two columns {repeated[0]!r}")
-    if len(head) < 2:
-        raise UnusableFileError(f"{path} has no column beside {target!r} to predict it from")
-    table = [line for line in lines if line]
+    head = [name.strip() for name in lines[0]]
+    _check_head(path, head, target)
+    table = [line for line in lines[1:] if line]
     for number, line in enumerate(table, 1):
         if len(line) != len(head):
             raise UnusableFileError(f"row {number} of {path} has {len(line)} entries, the header has {len(head)}")
@@ -102,6 +85,32 @@ def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> File
     values = _values(texts)
     advice = "" if kind or values is None else ": append :values to the column's name if they are no classes"
     return _content(path, inputs, _target(path, at, target, texts, values, kind), None, advice)
+
+
+def _csv_lines(path: Path, content: bytes) -> list[list[str]]:
+    try:
+        return list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True))
+    except (UnicodeDecodeError, csv.Error, ValueError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise UnusableFileError(f"{path} is no UTF-8 text: save it as UTF-8") from None
+        raise UnusableFileError(
+            f"{path} is no CSV: its rows cannot be told apart", f"{path} is no CSV: {error}"
+        ) from None
+
+
+def _check_head(path: Path, head: Sequence[str], target: str) -> None:
+    """Check that the columns have different names, the target once, and that there is an input."""
+    if len(head) == 1 and ";" in head[0]:
+        raise UnusableFileError(f"the columns of {path} must be separated by commas, not by semicolons")
+    if head.count(target) != 1:
+        how = "no column" if target not in head else "two columns"
+        fault = f"{path} has {how} {target!r} to predict"
+        raise UnusableFileError(fault, f"{fault}: it has {', '.join(head[:12])}")
+    # One input would count twice, or one of the names is wrong. Columns without a name are no repetition.
+    if repeated := [name for name in head if name and head.count(name) > 1]:
+        raise UnusableFileError(f"{path} has two columns of one name", f"{path} has two columns {repeated[0]!r}")
+    if len(head) < 2:
+        raise UnusableFileError(f"{path} has no column beside {target!r} to predict it from")
 
 
 def read_npz(path: Path, content: bytes) -> FileContent:

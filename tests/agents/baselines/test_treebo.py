@@ -112,7 +112,7 @@ def test_settings_are_checked():
         TreeBO(space, n_initial=-1)
     with pytest.raises(UsageError, match="climbs must be >= 1, got 0"):
         TreeBO(space, climbs=0)
-    with pytest.raises(UsageError, match="treebo ranks candidates a step at a time, ts must"):
+    with pytest.raises(UsageError, match="ts must rank all candidates at once, and agent treebo ranks them in several"):
         TreeBO(space, acquisition="ts")
 
 
