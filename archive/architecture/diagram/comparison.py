@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from archive.architecture.diagram.gathering import gathered
-from archive.architecture.diagram.labels import channels, node, shown
+from archive.architecture.diagram.labels import channels, node, value_text
 from archive.architecture.graph import Architecture
 from archive.architecture.operations import vocabulary
 from archive.drawing.diagram import Diagram, DiagramNode, Flow, Link, Panel, Status
@@ -147,7 +147,7 @@ def _other_attribute(first: Architecture, second: Architecture, pair: Pair) -> s
     if not names:
         return ""
     more = ", …" if len(names) > 1 else ""
-    return f"{names[0]} {shown(before.get(names[0], '–'))} → {shown(after.get(names[0], '–'))}{more}"
+    return f"{names[0]} {value_text(before.get(names[0], '–'))} → {value_text(after.get(names[0], '–'))}{more}"
 
 
 def _arrow(before: str, after: str) -> str:

@@ -78,7 +78,7 @@ def channels(architecture: Architecture) -> list[int | None]:
     return emitted
 
 
-def shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     """Return an attribute's value as a short text."""
     # The content of a constant can have megabytes.
     text = str(list(value[:_MOST_VALUES]) if isinstance(value, tuple) else value)
@@ -138,5 +138,5 @@ def _tip(layer: Layer, u: int) -> str:
         lines.append(f"units: {layer.units}")
     if layer.stride != 1:
         lines.append(f"stride: {layer.stride}")
-    lines += [f"{name}: {shown(value)}" for name, value in list(layer.attributes.items())[:_MOST_VALUES]]
+    lines += [f"{name}: {value_text(value)}" for name, value in list(layer.attributes.items())[:_MOST_VALUES]]
     return "\n".join(lines)
