@@ -16,10 +16,10 @@ def info(name: str) -> AgentInfo:
         UnknownNameError: No agent has this name.
         SettingsError: The agent of a plug-in cannot be loaded.
     """
-    agent = registry.registry.load(name)
-    metadata: AgentInfo | None = getattr(agent, "info", None)
+    made = registry.registry.load(name)
+    metadata: AgentInfo | None = getattr(made, "info", None)
     if metadata is None:
-        metadata = AgentInfo(summary=(inspect.getdoc(agent) or "").partition("\n")[0].rstrip("."))
+        metadata = AgentInfo(summary=(inspect.getdoc(made) or "").partition("\n")[0].rstrip("."))
     return metadata
 
 

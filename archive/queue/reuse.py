@@ -8,8 +8,8 @@
 A reused result becomes an evaluation of the study like any other, with metrics, curve and weights of the original. Its
 `answered_from` is the id of the original, and its cost is 0 seconds. Evaluations that are themselves reused, pruned,
 trained with a part of the protocol, or without one of the study's objectives or constrained metrics, are not reused.
-Studies that differ only in their objective have the same trainings: a result of one study is reused in the other, with
-the metric of that name as its value. Where noise matters, request another training.
+Studies that differ only in their objective have the same trainings: each one's result answers the other, by its metric
+of that name. Where noise matters, request another training.
 """
 
 from __future__ import annotations

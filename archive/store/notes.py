@@ -1,6 +1,6 @@
 """Notes and tags that users give studies and architectures: properties `note` and `tags` of the nodes.
 
-Agents do not use them, and dumps contain them. The last write wins.
+They are for people: no agent reads them, and a dump carries them. The last writer wins.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ class Outcomes:
 
     @property
     def unfit(self) -> bool:
-        """Whether this machine seems unable to train, since too many consecutive trials could not begin."""
-        # A search waits for a trainer that it has started itself, and replaces it: one such trial is enough.
+        """Whether this machine cannot train, as far as the trials in a row show that could not begin."""
+        # The search that has started this trainer waits for it, and starts another one.
         return self.refusals >= (REFUSALS if self._options.parent is None else 1)
 
     def complete(self, claim: Claim, result: Result, *, keep: bool = True) -> None:

@@ -151,9 +151,9 @@ class CheckpointSlot:
         log.info("checkpoint saved epoch=%d bytes=%d seconds=%.4f", reports, size, seconds)
 
     def load(self, also: Mapping[str, Any] | None = None) -> SavedState | None:
-        """Return what this trial has saved; None, with a reason in the log, if it must start from scratch.
+        """Return what this trial has saved; None, with a reason in the log, where it must start from scratch.
 
-        With a checkpoint, the curve of the trial continues after the reports that the checkpoint contains.
+        The curve of the trial then goes on after the reports that the checkpoint knows.
 
         Args:
             also: What else must be equal for a checkpoint to be this trial's, as JSON values.
