@@ -44,11 +44,8 @@ from archive.server.run_file import (
 )
 
 READY_SECONDS = 60.0
-"""Longest start of the database."""
 STOP_SECONDS = 15.0
-"""Longest end of the database after SIGTERM."""
 LOCK_SECONDS = 1.0
-"""Longest wait for the folder's lock."""
 MAX_RESTARTS = 5
 """Number of restarts within `RESTART_WINDOW` after which the supervisor gives up."""
 RESTART_WINDOW = 60.0
