@@ -7,12 +7,55 @@ named tuples, whose fields are compiled to positions. A test checks this.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+log = logging.getLogger(__name__)
+
+
+class _OptionalCache:
+    """A cache of numba without which functions still run: where it cannot be read or written, they are compiled.
+
+    numba raises an error for a damaged file, for a file of another release with a class that this one does not have,
+    and where the disk is full.
+    """
+
+    def __init__(self, cache: Any) -> None:
+        self._cache = cache
+
+    @property
+    def cache_path(self) -> str:
+        """The folder of the machine code."""
+        return str(self._cache.cache_path)
+
+    def flush(self) -> None:
+        """Forget all machine code."""
+        self._cache.flush()
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        """Return the machine code of a signature; None where it cannot be read."""
+        try:
+            return self._cache.load_overload(signature, context)
+        except Exception as error:
+            log.debug("machine code in %s cannot be read: %r", self.cache_path, error)
+        try:
+            self.flush()
+        except OSError:
+            self._cache.disable()
+        return None
+
+    def save_overload(self, signature: Any, code: Any) -> None:
+        """Store the machine code of a signature, if possible."""
+        try:
+            self._cache.save_overload(signature, code)
+        except OSError as error:
+            log.debug("machine code cannot be stored in %s: %r", self.cache_path, error)
+            self._cache.disable()
 
 
 def compiled(function: F) -> F:
@@ -22,6 +65,8 @@ def compiled(function: F) -> F:
     either, numba raises an error instead of caching; the function is then compiled once in every process.
     """
     try:
-        return numba.njit(function, cache=True, nogil=True, error_model="numpy")  # type: ignore[no-any-return]
+        dispatcher = numba.njit(function, cache=True, nogil=True, error_model="numpy")
     except RuntimeError:
         return numba.njit(function, nogil=True, error_model="numpy")  # type: ignore[no-any-return]
+    dispatcher._cache = _OptionalCache(dispatcher._cache)
+    return dispatcher  # type: ignore[no-any-return]

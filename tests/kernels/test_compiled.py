@@ -1,11 +1,11 @@
-"""Compiled functions: without a writable cache, and with machine code that only their own file makes stale."""
+"""Compiled functions: without a usable cache, and with machine code that only their own file makes stale."""
 
 from __future__ import annotations
 
 import ast
+import errno
 from pathlib import Path
 
-import numba
 import pytest
 
 import archive
@@ -16,15 +16,58 @@ def double(x):
     return 2 * x
 
 
+@pytest.fixture
+def cached(monkeypatch, tmp_path):
+    """The folder of the machine code, in which `double` has been stored."""
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    assert compiled(double)(21) == 42
+    return tmp_path
+
+
+def files(folder, ending):
+    return sorted(folder.rglob(f"*{ending}"))
+
+
+def hits(function):
+    return sum(function.stats.cache_hits.values())
+
+
+def test_machine_code_is_compiled_once(cached):
+    again = compiled(double)
+    assert (again(4), hits(again)) == (8, 1)
+
+
 def test_without_any_folder_to_cache_in(monkeypatch):
-    real = numba.njit
+    def no_locator(self, function):
+        raise RuntimeError("cannot cache function 'double': no locator available")
 
-    def njit(function, **options):
-        if options.get("cache"):
-            raise RuntimeError("cannot cache function 'double': no locator available")
-        return real(function, **options)
+    monkeypatch.setattr("numba.core.caching.FunctionCache.__init__", no_locator)
+    assert compiled(double)(21) == 42
 
-    monkeypatch.setattr(numba, "njit", njit)
+
+@pytest.mark.parametrize("ending", [".nbi", ".nbc"])
+@pytest.mark.parametrize("change", ["cut", "of another release"])
+def test_machine_code_that_cannot_be_read_is_compiled_again(cached, ending, change):
+    (file,) = files(cached, ending)
+    content = file.read_bytes()
+    if change == "cut":
+        file.write_bytes(content[: len(content) // 2])
+    else:
+        # A class that this release does not have.
+        file.write_bytes(content.replace(b"numba.core.types", b"numba.core.tipes"))
+        assert file.read_bytes() != content
+    assert compiled(double)(21) == 42
+    again = compiled(double)
+    assert (again(4), hits(again)) == (8, 1)
+
+
+def test_a_full_disk_does_not_end_a_search(monkeypatch, tmp_path):
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile._save_data", full)
     assert compiled(double)(21) == 42
 
 
