@@ -2,9 +2,11 @@
 
 import pytest
 
+from archive.constraints import Constraint
+from archive.plots.data.progress import best_so_far
 from archive.store.records import Result
 from tests.support.chromium import needs_chromium
-from tests.support.stores import cells, evaluate, propose
+from tests.support.stores import Suggestion, answer, cells, evaluate, propose
 
 pytestmark = [pytest.mark.lasts(10), needs_chromium]
 
@@ -76,3 +78,34 @@ def test_infinite_costs_end_no_comparison(visit, archive):
     page = visit("/compare?study=one&study=two&x=seconds")
     page.get_by_role("row").filter(has_text="0.75").get_by_text("2 s").wait_for()
     page.wait_for_function("performance.now() > 0", timeout=1000 * SECONDS)
+
+
+SPENT = """async (study) => {
+  const { Points } = await import("/static/parts/points.js");
+  const points = await Points.load(study);
+  return Object.fromEntries([["evaluations", null], ["seconds", "seconds"], ["epochs", "epochs"]].map(
+    ([name, cost]) => [name, [...points.spent(cost)]]));
+}"""
+
+
+def test_what_a_study_has_spent_counts_all_of_its_trainings(visit, archive):
+    source, *_ = evaluate(archive, [0.5], "source")
+    reused = Result(0.5, {"accuracy": 0.5, "size": 1.0}, epochs=7, seconds=0.0, answered_from=source.id)
+    proposals = propose(archive, cells(5)[1:], constraints=(Constraint("size", "<=", 9.0),))
+    answer(archive, "study", proposals[0].agent, [(Suggestion(cells(1)[0]), reused)])
+    # The second one ends first, violates the constraint, and has a value; the third is pruned.
+    claims = [archive.proposals.claim("trainer", study="study") for _ in range(3)]
+    ended = [(claims[1], 0.9, 10.0, False), (claims[0], 0.75, 1.0, False), (claims[2], 0.25, 1.0, True)]
+    for claim, value, size, pruned in ended:
+        metrics = {"accuracy": value, "size": size}
+        result = Result(value, metrics, epochs=3, seconds=2.0, partial=pruned)
+        archive.proposals.complete(claim.id, claim.token, result, pruned=pruned)
+    page = visit("/compare?study=study&x=epochs")
+    spent = page.evaluate(SPENT, "study")
+    for against, sums in spent.items():
+        (plotted,) = best_so_far(archive, "study", against)
+        by_number = dict(zip(plotted.number.tolist(), plotted.x.tolist(), strict=True))
+        assert [sums[number] for number in sorted(by_number)] == [by_number[number] for number in sorted(by_number)]
+        assert sum(each == each for each in sums if each is not None) == 4, against
+    assert max(each for each in spent["epochs"] if each == each) == 9
+    page.get_by_role("row").filter(has_text="study").get_by_text("6 s").wait_for()

@@ -87,6 +87,7 @@ def _table_of(feed: StudyFeed, version: str) -> bytes:
             "number": ("u4", column("number")),
             "state": ("u1", [states[name] for name in column("state")]),
             "agent": ("u4", [numbers[name] for name in of_agents]),
+            "reused": ("u1", [source is not None for source in column("answered_from")]),
             **{name: (kind, np.array(column(name), dtype=np.float64)) for name, kind in NUMBERS.items()},
         },
     )

@@ -89,6 +89,7 @@ export class Points {
     }
     values.state = this.states.indexOf(values.state);
     values.agent = this.#agent(values.agent);
+    values.reused = Number(values.answered_from !== null);
     for (const [name, column] of Object.entries(this.columns)) {
       column[at] = values[name] ?? NaN;
       if (values[name] != null) this.known.add(name);
@@ -119,6 +120,27 @@ export class Points {
   /** Whether any point has a number in a column. @param {string} name */
   has(name) {
     return this.known.has(name);
+  }
+
+  /**
+   * Number of results up to each one, or what their trainings took, in the order in which they ended; NaN without a
+   * result. Results that are not comparable count, too; a reused one took no training.
+   * @param {string | null} cost column; null for the number of results
+   */
+  spent(cost) {
+    const evaluated = ["COMPLETE", "PRUNED"].map((state) => this.states.indexOf(state));
+    const chosen = this.column("state").map((/** @type {number} */ state) => Number(evaluated.includes(state)));
+    // A result without a time is the last one.
+    const ended = this.column("finished").map((/** @type {number} */ at) => (at === at ? at : Infinity));
+    const sums = new Float64Array(this.rows).fill(NaN);
+    let sum = 0;
+    for (const at of sorted(ended, chosen)) {
+      // An unknown or infinite cost must not end the sum.
+      if (!cost) sum += 1;
+      else if (!this.columns.reused[at] && Number.isFinite(this.columns[cost][at])) sum += this.columns[cost][at];
+      sums[at] = sum;
+    }
+    return sums;
   }
 
   /** Whether each point has a comparable value that meets the constraints: of whole trainings, or of all while there is none. */

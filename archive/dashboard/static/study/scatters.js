@@ -3,7 +3,7 @@
 
 import { offer } from "../parts/focus.js";
 import { address, carry, choice, el, fill, number, section } from "../parts/page.js";
-import { improvements, sorted } from "../parts/points.js";
+import { improvements } from "../parts/points.js";
 import { COLOURS, Scatter } from "../parts/scatter.js";
 import { whenSeen } from "../parts/timing.js";
 import { openNumber, sign, signed, study } from "./state.js";
@@ -59,24 +59,10 @@ function showProgress() {
   const by = address.get("x") ?? "number";
   const whole = points.comparable();
   const y = points.column("value");
-  const x = by === "spent" ? summed("seconds") : by === "epochs_spent" ? summed("epochs") : points.column(by === "finished" ? "finished" : "number");
+  const x = by === "spent" ? points.spent("seconds") : by === "epochs_spent" ? points.spent("epochs") : points.column(by === "finished" ? "finished" : "number");
   const shown = y.map((/** @type {number} */ value, /** @type {number} */ at) => Number(Number.isFinite(value) && x[at] === x[at]));
   progress.show({ x, y, kind: points.column("agent"), shown, xTitle: AXES[/** @type {"number"} */ (by)], yTitle: points.about.objective,
     time: by === "finished", lines: [{ points: improvements(x, y, whole, sign()), kind: "--ink", step: true }] });
-}
-
-/** Running sum of a cost in the order of the ends of the trainings. @param {string} column */
-function summed(column) {
-  const { points } = study;
-  const costs = points.column(column);
-  const ended = points.column("finished");
-  const sums = new Float64Array(points.rows).fill(NaN);
-  let sum = 0;
-  for (const at of sorted(ended, points.column("value").map(Number.isFinite))) {
-    if (Number.isFinite(costs[at])) sum += costs[at];
-    sums[at] = sum;
-  }
-  return sums;
 }
 
 function showFront() {

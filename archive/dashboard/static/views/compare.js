@@ -3,7 +3,7 @@
 
 import { address, api, carry, choice, drawing, el, failed, fill, networkAnchor, number, picture, seconds, section, studyAnchor, studyLink, view } from "../parts/page.js";
 import { Curves } from "../parts/curves.js";
-import { improvements, Points, sorted } from "../parts/points.js";
+import { improvements, Points } from "../parts/points.js";
 import { Table } from "../parts/table.js";
 
 const AXES = { number: "evaluations", seconds: "seconds of training, summed", epochs: "epochs, summed" };
@@ -60,13 +60,10 @@ async function studies(names) {
   curves.show(loaded.map((each) => bestSoFar(each, by)), AXES[by], objectives.join(" / "));
 }
 
-/** A cost in a sum, which an unknown or infinite one must not end. @param {number} value */
-const cost = (value) => (Number.isFinite(value) ? value : 0);
-
 /** @param {Points} points */
 function row(points) {
   const { about } = points;
-  const sum = points.column("seconds").reduce((/** @type {number} */ total, /** @type {number} */ value) => total + cost(value), 0);
+  const sum = points.spent("seconds").reduce((most, each) => (each > most ? each : most), 0);
   return { ...about, best: about.best?.value ?? null, network: about.best?.architecture ?? null, seconds: sum,
     evaluated: (about.counts.complete ?? 0) + (about.counts.pruned ?? 0), failed: about.counts.failed ?? 0 };
 }
@@ -75,12 +72,8 @@ function row(points) {
 function bestSoFar(points, by) {
   const y = points.column("value");
   const whole = points.comparable();
-  const x = new Float64Array(points.rows).fill(NaN);
-  let sum = 0;
-  for (const at of sorted(points.column(by === "number" ? "number" : "finished"), whole)) {
-    sum += by === "number" ? 1 : cost(points.columns[by][at]);
-    x[at] = sum;
-  }
+  const x = points.spent(by === "number" ? null : by);
+  const sum = x.reduce((most, each) => (each > most ? each : most), 0);
   const steps = improvements(x, y, whole, points.about.direction === "minimise" ? -1 : 1);
   const [xs, ys] = [steps.map((at) => x[at]), steps.map((at) => y[at])];
   if (steps.length && sum > xs[xs.length - 1]) {
