@@ -26,9 +26,13 @@ export function el(name, attributes = {}, ...children) {
     else element.setAttribute(key, value === true ? "" : String(value));
   }
   element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false).map(
-    (child) => (child instanceof Node ? child : String(child))));
+    (child) => (child instanceof Node ? child : visible(String(child)))));
   return element;
 }
+
+/** A text whose marks of direction and separators of lines, which would change the text around it, are named. @param {string} text */
+export const visible = (text) => text.replace(/[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
+  (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 /** @param {string} selector @returns {HTMLElement} */
 export function one(selector) {

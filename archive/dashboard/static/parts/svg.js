@@ -1,6 +1,8 @@
 // @ts-check
 /** Elements of drawings in the page; their colours are classes of style.css, which follow the theme. */
 
+import { visible } from "./page.js";
+
 /**
  * Return a new SVG element.
  * @param {string} name tag, with classes after dots: "path.line"
@@ -16,7 +18,7 @@ export function svg(name, attributes = {}, ...children) {
     if (typeof value === "function") element.addEventListener(key.slice(2), value);
     else if (value !== null && value !== undefined) element.setAttribute(key, String(value));
   }
-  element.append(...children);
+  element.append(...children.map((child) => (typeof child === "string" ? visible(child) : child)));
   return element;
 }
 

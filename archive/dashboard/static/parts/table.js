@@ -126,7 +126,8 @@ export class Table {
     const key = String(link ?? row[this.columns[0].name]);
     return el("tr", { tabindex: 0, dataset: link ? { key, link } : { key } }, this.columns.map((column) => {
       const value = column.cell ? column.cell(row) : row[column.name];
-      return el(`td${column.numeric ? ".number" : ""}${column.tight ? ".tight" : ""}${column.wide ? ".wide" : ""}`, {}, value ?? "–");
+      const whole = column.tight && typeof value === "string" ? { title: value } : {};
+      return el(`td${column.numeric ? ".number" : ""}${column.tight ? ".tight" : ""}${column.wide ? ".wide" : ""}`, whole, value ?? "–");
     }));
   }
 

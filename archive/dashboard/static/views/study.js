@@ -32,7 +32,7 @@ const curveTools = el("div.tools");
 
 const table = new Table([
   { name: "number", title: "#", numeric: true, cell: (row) => el("button.small", { type: "button", onclick: () => openNumber(row.number) }, `#${row.number}`) },
-  { name: "state", cell: (row) => [badge(cancelled(row) ? "cancelled" : row.state), row.reason ? el("span.quiet", {}, ` ${row.reason}`) : ""] },
+  { name: "state", cell: (row) => [badge(cancelled(row) ? "cancelled" : row.state), row.reason ? el("span.quiet.reason", {}, row.reason) : ""] },
   { name: "value", numeric: true, cell: (row) => number(row.value) },
   { name: "architecture", title: "network", cell: (row) => networkAnchor(row.architecture) },
   { name: "mean", title: "predicted", numeric: true, wide: true, cell: (row) => (row.mean === null ? "–" : `${number(signed(row.mean))} ± ${number(row.std)}`) },

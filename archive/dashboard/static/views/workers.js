@@ -31,14 +31,14 @@ const waitingTable = new Table([
   { name: "architecture", title: "network", cell: (row) => networkAnchor(row.architecture) },
   { name: "priority", numeric: true, cell: (row) => number(row.priority) },
   { name: "agent", wide: true },
-  { name: "reason", title: "last attempt", wide: true, cell: (row) => (row.cause ? `${row.cause}: ${row.reason}` : "") },
+  { name: "reason", title: "last attempt", wide: true, cell: (row) => (row.cause ? el("span.reason", {}, `${row.cause}: ${row.reason}`) : "") },
   { name: "created", title: "since", tight: true, wide: true, cell: (row) => moment(row.created) },
   { name: "act", title: "", cell: (row) => (mayWrite ? [act("Run next", "prioritise", row, { priority: row.priority + 1000 }), " ", act("Cancel", "cancel", row)] : "") },
 ], { empty: "nothing waits" });
 
 const failedTable = new Table([
   { name: "id", title: "proposal", cell: proposalAnchor },
-  { name: "reason" },
+  { name: "reason", cell: (row) => el("span.reason", {}, row.reason) },
   { name: "cause", wide: true },
   { name: "architecture", title: "network", wide: true, cell: (row) => networkAnchor(row.architecture) },
   { name: "worker", wide: true },

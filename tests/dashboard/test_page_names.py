@@ -1,0 +1,39 @@
+"""Long and strange names and reasons in a real browser: they leave the rest of the page in sight."""
+
+import pytest
+
+from tests.support.chromium import needs_chromium
+from tests.support.stores import cells, evaluate, propose
+
+pytestmark = [pytest.mark.lasts(10), needs_chromium]
+
+LONG = "x" * 180
+
+
+def test_a_long_name_leaves_the_other_columns_in_sight(visit, archive):
+    evaluate(archive, [0.25], LONG, task="csv:/" + "folder/" * 20 + "data.csv#target")
+    evaluate(archive, [0.75], "short")
+    page = visit()
+    for width in (1280, 1000, 400):
+        page.set_viewport_size({"width": width, "height": 700})
+        box = page.get_by_role("row").filter(has_text="0.75").locator("td").nth(1).bounding_box()
+        assert box["x"] + box["width"] <= width, width
+
+
+def test_a_long_reason_is_three_lines_of_a_table_and_whole_in_the_dialog(visit, archive):
+    propose(archive, cells(1))
+    claim = archive.proposals.claim("trainer", study="study")
+    archive.proposals.fail(claim.id, claim.token, "no memory " * 90 + "at the end")
+    page = visit("/study?study=study")
+    row = page.get_by_role("row").filter(has_text="no memory").last
+    row.scroll_into_view_if_needed()
+    assert row.bounding_box()["height"] < 150
+    row.get_by_role("button").click()
+    page.locator("dialog dd").get_by_text("at the end").wait_for()
+
+
+def test_marks_of_direction_are_named(visit, archive):
+    evaluate(archive, [0.25], "left\u202eright\u2028below")
+    page = visit()
+    page.get_by_role("link", name=r"left\u202eright\u2028below", exact=True).click()
+    page.get_by_role("heading", name=r"left\u202eright\u2028below", exact=True).wait_for()
