@@ -1,6 +1,7 @@
 """Notes and tags that users give studies and architectures: properties `note` and `tags` of the nodes.
 
-They are for people: no agent reads them, and a dump carries them. The last writer wins.
+They are for people: no agent reads them, and a dump carries them. The last writer wins, except over a note that it has
+not seen.
 """
 
 from __future__ import annotations
@@ -24,7 +25,14 @@ Annotated = Literal["Study", "Architecture"]
 _KEYS: dict[Annotated, str] = {"Study": "name", "Architecture": "key"}
 
 READ = "MATCH (n:{label} {{{key}: $id}}) RETURN n.note AS note, n.tags AS tags"
-WRITE = "MATCH (n:{label} {{{key}: $id}}) SET n.note = $note, n.tags = $tags RETURN n.{key} AS id"
+# Work may run again after its commit: a note that is already as it shall be is no other one.
+WRITE = """
+MATCH (n:{label} {{{key}: $id}})
+WHERE $seen IS NULL OR [coalesce(n.note, ''), coalesce(n.tags, [])] IN [$seen, [coalesce($note, ''), coalesce($tags, [])]]
+SET n.note = $note, n.tags = $tags
+RETURN n.{key} AS id
+"""
+NAMES = "MATCH (s:Study) RETURN s.name AS name"
 
 
 @dataclass(frozen=True)
@@ -49,16 +57,27 @@ def read(connection: Connection, label: Annotated, id_: str) -> UserNote:
     query = READ.format(label=label, key=_KEYS[label])
     row = connection.read(lambda tx: tx.run(query, id=id_).single())
     if row is None:
-        raise UnknownNameError(label.lower(), id_, ())
+        known = connection.read(lambda tx: [row["name"] for row in tx.run(NAMES)]) if label == "Study" else ()
+        raise UnknownNameError(label.lower(), id_, known, "the archive has none of this name")
     return UserNote(row["note"] or "", tuple(row["tags"] or ()))
 
 
-def write(connection: Connection, label: Annotated, id_: str, text: str, tags: Sequence[str]) -> UserNote:
+def write(
+    connection: Connection, label: Annotated, id_: str, text: str, tags: Sequence[str], *, seen: UserNote | None = None
+) -> UserNote:
     """Set the note and the tags of a node, and return them as they are stored: tags sorted, each once.
+
+    Args:
+        connection: Connection to the archive.
+        label: Label of the node.
+        id_: Name of the study, or key of the architecture.
+        text: The note.
+        tags: The tags.
+        seen: Note that the writer has read; another one is not replaced. None replaces any.
 
     Raises:
         UnknownNameError: There is no such node.
-        UsageError: The note or a tag is too long, or there are too many tags.
+        UsageError: The note or a tag is too long, there are too many tags, or the node has another note than `seen`.
     """
     if len(text) > LONGEST_NOTE:
         raise UsageError(f"a note has at most {LONGEST_NOTE} characters, got {len(text)}")
@@ -70,7 +89,12 @@ def write(connection: Connection, label: Annotated, id_: str, text: str, tags: S
             raise UsageError(f"a tag has at most {LONGEST_TAG} characters, got {len(tag)}")
     query = WRITE.format(label=label, key=_KEYS[label])
     # A property without a value is absent.
-    row = connection.write(lambda tx: tx.run(query, id=id_, note=text or None, tags=kept or None).single())
+    before = None if seen is None else [seen.text, list(seen.tags)]
+    row = connection.write(lambda tx: tx.run(query, id=id_, note=text or None, tags=kept or None, seen=before).single())
     if row is None:
-        raise UnknownNameError(label.lower(), id_, ())
+        other = read(connection, label, id_)
+        raise UsageError(
+            f"another user has changed the note meanwhile, to {other.text[:200]!r} with the tags "
+            f"{', '.join(other.tags) or 'none'}: copy yours, load the page again, and write both"
+        )
     return UserNote(text, tuple(kept))

@@ -121,6 +121,27 @@ def test_a_failed_proposal_is_retried_from_the_page(visit, archive):
     assert archive.proposals.get(claim.id).state.value == "WAITING"
 
 
+def test_a_note_of_another_user_appears_and_is_not_overwritten(visit, archive):
+    evaluate(archive, [0.25])
+    second = visit("/study?study=study")
+    # Chromium reports the refusal of its request.
+    first = visit("/study?study=study", token=False)
+    for page, text in ((first, "mine"), (second, "yours")):
+        page.locator("#live", has_text="live").wait_for()
+        page.get_by_role("button", name="Add a note or tags").click()
+        page.get_by_label("Note").fill(text)
+    second.get_by_role("button", name="Save").click()
+    second.locator(".note .text", has_text="yours").wait_for()
+    first.get_by_role("button", name="Save").click()
+    first.get_by_text("another user has changed the note meanwhile, to 'yours'").wait_for()
+    first.get_by_role("button", name="Cancel").click()
+    first.locator(".note .text", has_text="yours").wait_for()
+    first.get_by_role("button", name="Edit the note").click()
+    first.get_by_label("Note").fill("yours, mine")
+    first.get_by_role("button", name="Save").click()
+    second.locator(".note .text", has_text="yours, mine").wait_for()
+
+
 @pytest.mark.parametrize("name", ["..", "50 % ? & + a/b größer@home"])
 def test_a_study_of_any_name_is_shown_live(visit, archive, server, name):
     evaluate(archive, [0.25], name)

@@ -229,7 +229,11 @@ def test_changes_exist_only_with_write(archive, served):
     head, _ = columns(client.get("/api/study/points?study=study"))
     assert (head["about"]["note"], head["about"]["tags"]) == (EVIL, ["a", "b"])
     assert change("annotate", study="study", tags="a").status_code == 400
-    assert change("annotate", study="none").status_code == 404
+    unknown = change("annotate", study="none")
+    assert unknown.status_code == 404 and unknown.json()["error"] == "unknown study 'none': known: study"
+    assert change("annotate", study="study", note="", seen={"note": "another", "tags": []}).status_code == 400
+    assert change("annotate", study="study", note="", seen={"note": EVIL, "tags": ["a", "b"]}).status_code == 200
+    assert change("annotate", study="study", note="", seen=7).status_code == 400
 
 
 def test_a_network_that_no_agent_may_propose_is_not_enqueued(archive, served, tmp_path, monkeypatch):

@@ -34,7 +34,23 @@ def test_notes_have_limits_and_owners(archive):
     for text, tags in (("x" * 10_001, []), ("", ["x" * 51]), ("", map(str, range(21)))):
         with pytest.raises(UsageError, match="at most"):
             notes.write(archive.connection, "Study", "study", text, list(tags))
-    with pytest.raises(UnknownNameError):
+    with pytest.raises(UnknownNameError, match="known: study"):
         notes.write(archive.connection, "Study", "none", "x", [])
     with pytest.raises(UnknownNameError):
         notes.read(archive.connection, "Architecture", "none")
+
+
+def test_a_note_that_the_writer_has_not_seen_is_not_replaced(archive):
+    evaluate(archive, [0.5])
+
+    def write(text, tags, seen=None):
+        return notes.write(archive.connection, "Study", "study", text, tags, seen=seen)
+
+    first = write("first", ["b", "a"], UserNote())
+    with pytest.raises(UsageError, match=r"to 'first' with the tags a, b"):
+        write("second", [], UserNote())
+    # A write that has lost its acknowledgement runs again.
+    assert write("first", ["a", "b"], UserNote()) == first
+    assert write("second", [], first) == UserNote("second")
+    assert write("", [], UserNote("second")) == UserNote() == notes.read(archive.connection, "Study", "study")
+    assert write("third", ["a"]) == notes.read(archive.connection, "Study", "study")

@@ -86,17 +86,24 @@ def enqueue(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def annotate(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
-    """Set the note and the tags of a study, or of a network."""
-    text, tags = document.get("note", ""), document.get("tags", [])
-    if not isinstance(text, str) or not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        raise UsageError("the note must be a text, and the tags a list of texts")
+    """Set the note and the tags of a study, or of a network; with `seen`, only in place of that note."""
+    given = _note(document)
+    seen = None if document.get("seen") is None else _note(document["seen"])
     if "network" in document:
         key = archive.architectures.find(text_of(document, "network"))
-        stored = notes.write(archive.connection, "Architecture", key, text, tags)
+        stored = notes.write(archive.connection, "Architecture", key, given.text, given.tags, seen=seen)
         return {"network": key, "note": stored.text, "tags": stored.tags}
     study = text_of(document, "study")
-    stored = notes.write(archive.connection, "Study", study, text, tags)
+    stored = notes.write(archive.connection, "Study", study, given.text, given.tags, seen=seen)
     return {"study": study, "note": stored.text, "tags": stored.tags}
+
+
+def _note(document: Any) -> notes.UserNote:
+    fields = document if isinstance(document, dict) else {"note": document}
+    text, tags = fields.get("note", ""), fields.get("tags", [])
+    if not isinstance(text, str) or not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise UsageError("the note must be a text, and the tags a list of texts")
+    return notes.UserNote(text, tuple(tags))
 
 
 def _priority(document: dict[str, Any]) -> float:

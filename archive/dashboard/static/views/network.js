@@ -18,7 +18,7 @@ function show(found) {
     el("section.card", {}, el("h1", {}, "Network ", el("code", {}, found.key.slice(0, 10))),
       el("dl.facts", {}, fact("key", el("code", {}, found.key)), fact("space", found.space), fact("layers", found.layers), fact("edges", found.edges), fact("depth", found.depth),
         fact("parameters", found.params === undefined ? null : number(found.params)), fact("multiply-adds", found.flops === undefined ? null : number(found.flops)), fact("mass", found.mass === undefined ? null : number(found.mass))),
-      noteOf({ network: found.key }, found.note ?? "", found.tags ?? []), actions(found)),
+      noteOf({ network: found.key }, found.note ?? "", found.tags ?? []).element, actions(found)),
     el("div.cards", {}, section("Picture", picture(found.key, found.text), el("details", {}, el("summary", {}, "As text"), el("pre", {}, found.text))), section("Evaluations", evaluations(found))),
     el("div.cards", {}, section("Parents", relatives(found.parents)), section("Children", relatives(found.children))),
     nearest(found),

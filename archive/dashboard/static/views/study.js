@@ -46,6 +46,8 @@ const table = new Table([
   sorted: (sort, descending) => { carry({ sort, order: descending ? "desc" : "asc", page: null }); loadTable(); },
   empty: "no proposal",
 });
+/** @type {ReturnType<typeof noteOf>} */
+let note;
 const tableTools = el("div.tools");
 const pager = el("div.tools");
 
@@ -191,10 +193,11 @@ function unavailable(error) {
 
 function build() {
   const { about } = study.points;
+  note = noteOf({ study: name }, about.note, about.tags);
   showActions();
   showTableTools();
   fill(view,
-    el("section.card", {}, el("h1", {}, name), facts, noteOf({ study: name }, about.note, about.tags), actions),
+    el("section.card", {}, el("h1", {}, name), facts, note.element, actions),
     objectivesCard,
     el("div.cards", {}, paretoCard, growthCard),
     el("div.cards", {}, progressCard, frontCard, curvesCard, predictedCard),
@@ -221,6 +224,7 @@ function take(news) {
     for (const refresh of [refreshObjectives, refreshTimeline, refreshParallel, refreshGains]) refresh();
   }
   showFacts();
+  note.update(points.about.note, points.about.tags);
   if (own.running) {
     showRunning();
     showCurves();
