@@ -28,7 +28,8 @@ READ = "MATCH (n:{label} {{{key}: $id}}) RETURN n.note AS note, n.tags AS tags"
 # Work may run again after its commit: a note that is already as it shall be is no other one.
 WRITE = """
 MATCH (n:{label} {{{key}: $id}})
-WHERE $seen IS NULL OR [coalesce(n.note, ''), coalesce(n.tags, [])] IN [$seen, [coalesce($note, ''), coalesce($tags, [])]]
+WHERE $seen IS NULL
+   OR [coalesce(n.note, ''), coalesce(n.tags, [])] IN [$seen, [coalesce($note, ''), coalesce($tags, [])]]
 SET n.note = $note, n.tags = $tags
 RETURN n.{key} AS id
 """
