@@ -177,6 +177,8 @@ def test_queries_only_read_and_end_by_themselves(archive, served):
     assert ask(name="cost", parameters={"task": "digits"}).json()["rows"]
     refused = ask(cypher="MATCH (n) DETACH DELETE n")
     assert refused.status_code == 400 and "could change the archive" in refused.json()["error"]
+    # The page's own option allows its buttons, not its queries.
+    assert refused.json()["error"].endswith("; the page only reads: archive query --write can change")
     assert archive.studies.names() == ["study"]
     assert ask(cypher="NOT CYPHER").status_code == 400
     assert ask(name="none").status_code == 404

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from archive.dashboard.endpoints.inputs import archive_of, body, options_of, text_of
 from archive.dashboard.wire import json_response
 from archive.database.user_query import QueryResult
-from archive.errors import UsageError
+from archive.errors import ReadOnlyError, UsageError
 from archive.queries import catalogue, saved
 
 ROWS, MOST_ROWS = 1000, 10_000
@@ -63,7 +63,12 @@ async def _query(request: Request) -> Response:
         cypher = text_of(document, "cypher")
 
         def answer() -> tuple[QueryResult, str | None]:
-            return archive.query(cypher, values, **options), None
+            try:
+                return archive.query(cypher, values, **options), None
+            except ReadOnlyError as error:
+                # The rest of the message has the option of another command.
+                refused = str(error).partition(";")[0]
+                raise ReadOnlyError(f"{refused}; the page only reads: archive query --write can change") from None
 
     result, why = await run_in_threadpool(_in_turn, answer)
     about = {"columns": result.columns, "rows": result.rows, "truncated": result.truncated, "why_empty": why}
