@@ -37,3 +37,18 @@ def test_marks_of_direction_are_named(visit, archive):
     page = visit()
     page.get_by_role("link", name=r"left\u202eright\u2028below", exact=True).click()
     page.get_by_role("heading", name=r"left\u202eright\u2028below", exact=True).wait_for()
+
+
+def test_more_studies_than_a_comparison_has_are_refused_in_words(visit, archive):
+    for at in range(8):
+        evaluate(archive, [0.1 * at], f"study {at}")
+    page = visit("/compare?x=seconds")
+    for at in range(8):
+        page.get_by_label(f"study {at}").check()
+    section = page.locator("section").filter(has_text="study 7")
+    section.get_by_role("button", name="Compare").click()
+    page.get_by_text("At most 7 studies are compared: clear some.").wait_for()
+    page.get_by_label("study 7").uncheck()
+    section.get_by_role("button", name="Compare").click()
+    page.get_by_role("heading", name="Best so far").wait_for()
+    assert page.url.count("study=") == 7 and "x=seconds" in page.url

@@ -22,11 +22,18 @@ function go(name, values, more = {}) {
 /** @param {any[]} studies @param {string[]} chosen */
 function picker(studies, chosen) {
   const boxes = studies.map((each) => /** @type {HTMLInputElement} */ (el("input", { type: "checkbox", value: each.name, checked: chosen.includes(each.name) })));
+  const full = el("p.bad", { role: "alert", hidden: true }, `At most ${MOST} studies are compared: clear some.`);
+  const compare = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const names = boxes.filter((each) => each.checked).map((each) => each.value);
+    full.hidden = names.length <= MOST;
+    if (full.hidden) go("study", names, address.get("x") ? { x: /** @type {string} */ (address.get("x")) } : {});
+  };
   const keys = [0, 1].map((at) => /** @type {HTMLInputElement} */ (el("input", { placeholder: `key of network ${at + 1}`, "aria-label": `Key of network ${at + 1}`, value: keep("network")[at] ?? "" })));
   return el("div.cards", {},
-    section("Studies", el("form", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); go("study", boxes.filter((each) => each.checked).map((each) => each.value).slice(0, MOST)); } },
+    section("Studies", el("form", { onsubmit: compare },
       el("div.checks", {}, studies.map((each, at) => el("label", {}, boxes[at], ` ${each.name} `, el("span.quiet", {}, `${each.task}, ${each.agent ?? "–"}`)))),
-      studies.length ? el("button.primary", {}, "Compare") : el("p.quiet", {}, "No study yet."))),
+      full, studies.length ? el("button.primary", {}, "Compare") : el("p.quiet", {}, "No study yet."))),
     section("Two networks", el("form.tools", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); go("network", keys.map((each) => each.value.trim())); } },
       keys, el("button.primary", {}, "Compare"))));
 }
