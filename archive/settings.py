@@ -199,20 +199,24 @@ def environment(settings: Settings) -> dict[str, str]:
     return {_ENVIRONMENT[name]: str(value) for name, value in values.items() if value is not None}
 
 
-def read_secret(path: Path) -> str:
+def read_secret(path: Path, what: str = "password file") -> str:
     """Return the password in a file, which only its owner may read, unless it is a container's secret.
+
+    Args:
+        path: The file.
+        what: Name of the file for messages.
 
     Raises:
         SettingsError: The file is missing, empty, or open to others.
     """
     if RUNTIME_SECRETS not in path.resolve().parents:
-        _check_private(path, "password file")
+        _check_private(path, what)
     try:
         secret = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"cannot read the password file {path}: {_reason(error)}") from None
+        raise SettingsError(f"cannot read the {what} {path}: {_reason(error)}") from None
     if not secret:
-        raise SettingsError(f"the password file {path} is empty")
+        raise SettingsError(f"the {what} {path} is empty")
     return secret
 
 
@@ -290,6 +294,8 @@ def _check_private(path: Path, what: str) -> None:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError as error:
         raise SettingsError(f"cannot read the {what} {path}: {_reason(error)}") from None
+    if path.is_dir():
+        raise SettingsError(f"the {what} {path} is a folder: name a file")
     if mode & 0o077:
         raise SettingsError(f"the {what} {path} is open to others (mode {mode:04o}): run chmod 600 {path}")
 

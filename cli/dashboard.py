@@ -121,7 +121,7 @@ def language_models(archive: Archive, write: bool) -> Extension:
 def _token(file: Path | None) -> str | None:
     from archive import settings
 
-    return settings.read_secret(file) if file is not None else os.environ.get(TOKEN) or None
+    return settings.read_secret(file, "token file") if file is not None else os.environ.get(TOKEN) or None
 
 
 def _announce(server: DashboardServer, *, chosen: bool) -> None:

@@ -151,6 +151,13 @@ def test_a_password_file_that_is_missing_or_empty(tmp_path, secret):
         read_secret(secret)
 
 
+def test_a_folder_is_no_password_file_and_keeps_its_mode(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir(mode=0o755)
+    with pytest.raises(SettingsError, match=f"the token file {folder} is a folder: name a file"):
+        read_secret(folder, "token file")
+
+
 def test_a_configuration_with_a_password_must_be_private(tmp_path):
     configure(tmp_path, 'password = "hush-hush"')
     with pytest.raises(SettingsError, match="chmod 600") as caught:
