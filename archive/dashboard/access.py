@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 import secrets
 import socket
 from collections.abc import Mapping
@@ -68,6 +69,11 @@ class Access:
         """Refuse a token that could be guessed."""
         if len(self.token) < SHORTEST_TOKEN:
             raise SettingsError(f"a token must have at least {SHORTEST_TOKEN} characters, got {len(self.token)}")
+        for name in self.names:
+            if not _is_name(name):
+                raise SettingsError(
+                    f"a host name has no scheme, port or path, as in --allow-host archive.example.org, got {name!r}"
+                )
 
     @property
     def cookie(self) -> str:
@@ -231,6 +237,10 @@ def _is_loopback(name: str) -> bool:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return name == "localhost"
+
+
+def _is_name(text: str) -> bool:
+    return _is_address(text) or re.fullmatch(r"[\w-]+(\.[\w-]+)*", text) is not None
 
 
 def _is_address(name: str) -> bool:

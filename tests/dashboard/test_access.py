@@ -132,3 +132,11 @@ def test_a_short_token_is_refused_and_none_is_shown():
         Access("abc")
     assert len(Access().token) > 40 and Access().token != Access().token
     assert TOKEN not in repr(Access(TOKEN))
+
+
+@pytest.mark.parametrize(
+    "name", ["https://archive.example.org", "archive.example.org:8443", "archive.example.org/x", "a b", ""]
+)
+def test_a_further_host_is_a_name_without_scheme_port_and_path(name):
+    with pytest.raises(SettingsError, match=f"as in --allow-host archive.example.org, got {name!r}"):
+        Access(TOKEN, names=("proxy", "10.0.0.7", "::1", name))
