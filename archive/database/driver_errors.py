@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import ssl
+from collections.abc import Iterator
 from typing import Any
 
 from neo4j.exceptions import (
@@ -50,11 +52,7 @@ def translate(error: Exception, address: str, user: str, database: str | None) -
     if _DISK_FULL.search(text):
         return StoreError(f"the disk of the server at {address} is full: {_line(text)}")
     if isinstance(error, ServiceUnavailable | SessionExpired | ConfigurationError):
-        return StoreUnavailableError(
-            f"no database server answers at {address}: is it running, and is ARCHIVE_DB right? ({_line(text)})"
-            f"{hint_for(address)}",
-            address,
-        )
+        return StoreUnavailableError(_unreachable(error, address, text), address)
     if isinstance(error, Neo4jError) and error.code in _UNUSABLE_LOGIN:
         return AuthenticationError(f"user {user!r} at {address} {_UNUSABLE_LOGIN[error.code]}")
     if isinstance(error, AuthError):
@@ -70,6 +68,38 @@ def translate(error: Exception, address: str, user: str, database: str | None) -
     if isinstance(error, TransientError):
         return StoreError(f"the server at {address} is too busy: {_line(text)}")
     return QueryError(text)
+
+
+def _unreachable(error: Exception, address: str, text: str) -> str:
+    # The driver's own text ends before the reason, or has none.
+    cause = next((each for each in _causes(error) if isinstance(each, OSError)), None)
+    scheme, _, rest = address.partition("://")
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return (
+            f"the certificate of the server at {address} is not trusted: {cause.verify_message}; "
+            f"{scheme.partition('+')[0]}+ssc://{rest} encrypts without checking it"
+        )
+    if isinstance(cause, ssl.SSLError):
+        return (
+            f"the server at {address} answers without TLS ({cause.reason or cause}): enable TLS for its Bolt port, or, "
+            f"in a network that you trust, give the address {scheme.partition('+')[0]}://{rest}"
+        )
+    reason = _line(cause.strerror or str(cause) if cause is not None else text)
+    hint = hint_for(address)
+    return f"no database server answers at {address}: is it running, and is ARCHIVE_DB right? ({reason}){hint}"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and those that it follows from, each once."""
+    left, seen = [error], set[int]()
+    while left:
+        one = left.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        parts = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+        left += [each for each in (one.__context__, one.__cause__, *parts) if each is not None]
 
 
 def _text(error: Any) -> str:
