@@ -51,7 +51,10 @@ class ConfiguredCommand(click.Command):
         found: dict[str, Any] = {}
         for name, value in own.trainer.items():
             where = f"{name!r} in [{self.table}] of {own.home / settings.CONFIG_NAME}"
-            option = options.get(name.replace("_", "-"))
+            written = name.replace("_", "-")
+            if written in NOT_CONFIGURABLE:
+                raise SettingsError(f"{where} belongs to one call: give --{written} to archive {self.table}")
+            option = options.get(written)
             if option is None:
                 near = difflib.get_close_matches(name, options, n=1)
                 way_out = f"did you mean {near[0]}?" if near else f"the options of archive {self.table} are known"
@@ -69,6 +72,8 @@ def _checked(ctx: click.Context, option: click.Option, value: Any, where: str) -
     if option.is_flag != isinstance(value, bool) or option.multiple != isinstance(value, list):
         form = "true or false" if option.is_flag else "a list" if option.multiple else "one value"
         raise SettingsError(f"{where} must be {form}, got {value!r}")
+    if isinstance(value, float) and isinstance(option.type, type(click.INT)):
+        raise SettingsError(f"{where} must be an integer, got {value!r}")  # click would cut its decimals off
     try:
         option.type_cast_value(ctx, value)
     except click.BadParameter as error:

@@ -225,7 +225,8 @@ def test_options_of_a_trainer_stand_in_config_toml(archive, store_settings, user
         assert "longer than --grace, got 1s and 1s" in user.types("trainer", "--max-time", "1s", code=2).stderr
         for line, message in (
             ('maxtime = "3s"', "unknown option 'maxtime' in [trainer] of"),
-            ("once = true", "unknown option 'once'"),
+            ("once = true", "belongs to one call: give --once to archive trainer"),
+            ("slots = 2.5", "must be an integer, got 2.5"),
             ('grace = "soon"', "'grace' in [trainer] of"),
             ("drain = 1", "must be true or false, got 1"),
             ('data_folder = "/tmp"', "must be a list, got '/tmp'"),
