@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from archive.errors import SettingsError, UsageError
+from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.launchers import options
 from archive.launchers.base import Launcher
 from archive.registry import Registry
@@ -57,6 +57,10 @@ def create(name: str, given: Mapping[str, Any], settings: Settings) -> Launcher:
         UsageError: The value of an option cannot be used.
     """
     kind = get(name)
+    for table in settings.launch:
+        if table not in names():
+            error = UnknownNameError("launcher", table, names())
+            raise SettingsError(f"[launch.{table}] in {settings.home / CONFIG_NAME}: {error}")
     if absent := [module for module in kind.requires if find_spec(module) is None]:
         remedy = f": pip install 'nas-archive[{kind.extra}]'" if kind.extra else ""
         raise SettingsError(f"the launcher {name} needs the package {absent[0]}, which is not installed{remedy}")

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
+from archive.errors import SettingsError
 from archive.launchers import records, registry
 from archive.launchers.options import convert, options_of, values
 from archive.settings import Settings
@@ -91,3 +92,9 @@ def test_options_have_defaults_and_survive_a_record(name, settings):
     records.save(own := fleet(settings, name, options=values(launcher)))
     assert kind(**convert(kind, records.get(settings, own.name).options)) == launcher
     assert values(registry.create(name, {}, settings)) == {}
+
+
+def test_a_table_of_no_launcher_is_refused(tmp_path):
+    settings = Settings(tmp_path, launch={"slrum": {"partition": "gpu"}})
+    with pytest.raises(SettingsError, match=r"\[launch.slrum\] in .*config.toml: unknown launcher 'slrum': .*slurm"):
+        registry.create("local", {}, settings)
