@@ -115,3 +115,5 @@ def test_an_address_of_ipv6_is_served(archive):
 def test_a_port_that_cannot_be_used_is_one_clear_error():
     with pytest.raises(SettingsError, match="try another port"):
         MetricsServer(ArchiveReader(None), port=99_999)
+    with pytest.raises(SettingsError, match=r"nowhere\.invalid:0: .*; try another port or address"):
+        MetricsServer(ArchiveReader(None), "nowhere.invalid", port=0)
