@@ -55,7 +55,9 @@ class MetricsServer:
             self._server = make_server(address, port, application(reader), _ThreadingServer, _QuietHandler)
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
-            raise SettingsError(f"metrics cannot be served at {shown}:{port}: {why}; try another port or address") from None
+            raise SettingsError(
+                f"metrics cannot be served at {shown}:{port}: {why}; try another port or address"
+            ) from None
         self.port = int(self._server.server_port)
         self.url = f"http://{shown}:{self.port}/metrics"
 

@@ -117,6 +117,7 @@ class ServerRun:
         started: When the supervisor locked the folder, in seconds since the epoch.
         restarts: Number of times the database process died and was started again.
         error: Reason of a failure.
+        lock: Inode of the lock file, which tells a folder from a copy of it; 0 if unknown.
     """
 
     state: str
@@ -128,6 +129,7 @@ class ServerRun:
     started: float = 0.0
     restarts: int = 0
     error: str = ""
+    lock: int = 0
 
     @property
     def alive(self) -> bool:
@@ -136,9 +138,13 @@ class ServerRun:
 
 
 def read_run(folder: Folder) -> ServerRun | None:
-    """Return the content of the run file; None if it is missing or invalid."""
+    """Return the content of the run file; None if it is missing, invalid, or came with a copy of another folder."""
     try:
-        return ServerRun(**json.loads(folder.run.read_text(encoding="utf-8")))
+        run = ServerRun(**json.loads(folder.run.read_text(encoding="utf-8")))
+        ended = run.state in ("stopped", "failed")
+        # Another machine may number the files of a shared folder differently.
+        known = run.lock != 0 and run.host == socket.gethostname()
+        return None if known and not ended and folder.lock.stat().st_ino != run.lock else run
     except (OSError, ValueError, TypeError):
         return None
 

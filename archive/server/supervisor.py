@@ -106,6 +106,7 @@ class Supervisor:
             port=last.port if last else 0,
             host=socket.gethostname(),
             started=time.time(),
+            lock=os.fstat(lock).st_ino,
         )
         self.output: deque[str] = deque(maxlen=40)
 

@@ -267,6 +267,22 @@ def test_a_server_is_known_again_after_the_clock_was_set(standing, monkeypatch, 
     assert embedded.find(standing) is not None
 
 
+def test_a_copy_of_a_folder_has_a_server_of_its_own(running, home, tmp_path):
+    remember(home, 1)
+    copied = settings.load(home=tmp_path / "copy", environment=java_only())
+    # As `cp -r` while the server runs. The data of a copy are whole only after a stop, so it gets none here.
+    shutil.copytree(home.home, copied.home, ignore=shutil.ignore_patterns("database", "turn.*"))
+    assert not embedded.status(copied).running and embedded.find(copied) is None
+    assert embedded.stop(copied) is False and embedded.status(home).pid == running.pid
+    try:
+        remember(copied, 2)
+        assert embedded.status(copied).pid not in (0, running.pid)
+        assert (remembered(home), remembered(copied)) == ([1], [2])
+    finally:
+        embedded.stop(copied)
+    assert embedded.status(home).pid == running.pid
+
+
 @pytest.mark.whole
 def test_a_stale_run_file_of_a_process_id_used_again(home, folder):
     folder.create()

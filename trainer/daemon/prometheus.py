@@ -136,7 +136,9 @@ class PrometheusMetrics(Collector):
             server, _ = start_http_server(port, address, registry)
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
-            raise SettingsError(f"metrics cannot be served at {address}:{port}: {why}; try another port or address") from None
+            raise SettingsError(
+                f"metrics cannot be served at {address}:{port}: {why}; try another port or address"
+            ) from None
         return int(server.server_port)
 
     def _begin(self, claim: Claim) -> None:
