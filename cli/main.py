@@ -194,7 +194,7 @@ def _run(arguments: list[str] | None) -> int:
 def _interrupted(error: BaseException) -> int:
     from archive.cli.render import printable
 
-    click.echo(printable(entry.INTERRUPTED), err=True)
+    click.echo(printable(getattr(error, "message", "") or entry.INTERRUPTED), err=True)
     # The exit code by which shells report a signal, so that a job manager can tell its own SIGTERM from a Ctrl-C.
     return 128 + int(getattr(error, "signal", signal.SIGINT))
 

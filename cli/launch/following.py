@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from archive.cli.render import print_message
-from archive.cli.search.interruption import Interruption
+from archive.cli.search.interruption import InterruptedBySignal, Interruption
 from archive.launchers import queue_length, records
 from archive.launchers.keeper import FleetKeeper
 
@@ -31,7 +31,20 @@ def follow(archive: Archive, launcher: Launcher, fleet: TrainerFleet) -> None:
         UnknownNameError: The fleet's study was deleted.
     """
     print_message(f"following the queue with up to {fleet.upper} trainers; Ctrl-C ends this, and they end when idle")
-    keeper, shown = FleetKeeper(launcher, fleet), ""
+    keeper = FleetKeeper(launcher, fleet)
+    try:
+        _follow(archive, keeper, fleet)
+    except InterruptedBySignal as interrupted:
+        # The same command would start a fleet beside this one.
+        interrupted.message = (
+            f"interrupted: the fleet {fleet.name} gets no further trainers, and those that run end when idle; "
+            f"archive launch stop {fleet.name} ends them now"
+        )
+        raise
+
+
+def _follow(archive: Archive, keeper: FleetKeeper, fleet: TrainerFleet) -> None:
+    shown = ""
     with Interruption("no longer following the queue") as interruption:
         while True:
             length = queue_length.queue_length(archive, fleet.study)
@@ -43,5 +56,5 @@ def follow(archive: Archive, launcher: Launcher, fleet: TrainerFleet) -> None:
             if line != shown:
                 print_message(line)
             shown = line
-            interruption.wait(max(1.0, launcher.poll_seconds))
+            interruption.wait(max(1.0, keeper.launcher.poll_seconds))
             interruption.check()

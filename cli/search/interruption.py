@@ -14,11 +14,12 @@ class InterruptedBySignal(KeyboardInterrupt):
 
     Attributes:
         signal: Number of the signal.
+        message: What the interruption leaves, where it is not what most commands leave; empty otherwise.
     """
 
-    def __init__(self, signal: int) -> None:
+    def __init__(self, signal: int, message: str = "") -> None:
         super().__init__()
-        self.signal = signal
+        self.signal, self.message = signal, message
 
 
 class Interruption:

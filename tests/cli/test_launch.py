@@ -148,7 +148,11 @@ def test_two_bounds_follow_the_queue_until_a_signal(user, archive, tmp_path, mon
     done = user.types("launch", "local", "--trainers", "0..3", "--", "--slots", "2", code=130)
     shown = [line for line in done.stderr.splitlines() if line.endswith("trainers run")]
     assert shown == [f"{n} of {n} trainers run" for n in (0, 1, 3)]
-    # They stay, and end when they are idle.
+    # They stay, and end when they are idle; the same command would start a fleet beside them.
+    assert done.stderr.splitlines()[-1] == (
+        "interrupted: the fleet local gets no further trainers, and those that run end when idle; "
+        "archive launch stop local ends them now"
+    )
     (fleet,) = json.loads(user.types("launch", "list", "--json").stdout)["fleets"]
     assert (fleet["lower"], fleet["upper"], len(fleet["trainers"])) == (0, 3, 3)
     diary = tmp_path / "stand-in" / "diary"
