@@ -140,6 +140,7 @@ def test_a_network_with_every_evaluation_and_its_relatives(archive, client):
     assert sorted((each["study"], each["value"]) for each in found["evaluations"]) == [("one", 0.5), ("two", 0.25)]
     assert [(each["key"], each["operations"]) for each in found["children"]] == [(child.key, ["swap"])]
     assert found["parents"] == [] and found["graph"]["space"] == "nasbench201"
+    assert {each["objective"] for each in found["evaluations"]} == {"accuracy"}
     near = client.get(f"/api/networks/{parent.key}/nearest?k=1").json()
     assert [each["key"] for each in near["neighbours"]] == [child.key]
     pair = client.get(f"/api/comparison?network={parent.key}&network={child.key}").json()

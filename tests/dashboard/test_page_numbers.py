@@ -109,3 +109,19 @@ def test_what_a_study_has_spent_counts_all_of_its_trainings(visit, archive):
         assert sum(each == each for each in sums if each is not None) == 4, against
     assert max(each for each in spent["epochs"] if each == each) == 9
     page.get_by_role("row").filter(has_text="study").get_by_text("6 s").wait_for()
+
+
+def test_values_of_different_objectives_have_no_common_mean(visit, archive):
+    evaluate(archive, [0.25, 0.5])
+    evaluate(archive, [1000.0, 3000.0], "sizes", objective="params", direction="minimise")
+    propose(archive, cells(1), "rungs")
+    claim = archive.proposals.claim("trainer", study="rungs")
+    archive.proposals.complete(claim.id, claim.token, Result(0.125, {"accuracy": 0.125}, partial=True), pruned=True)
+    first, second = cells(2)
+    page = visit(f"/compare?network={first.key}&network={second.key}")
+    rows = page.locator("section").filter(has=page.get_by_role("heading", name="Evaluations")).locator("tbody tr")
+    rows.first.wait_for()
+    assert [row.split()[-3:] for row in rows.all_inner_texts()] == [
+        ["accuracy", "0.25", "0.5"],
+        ["params", "1000", "3000"],
+    ]

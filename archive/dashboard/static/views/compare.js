@@ -141,19 +141,21 @@ async function showDistances(place, keys) {
   fill(place, table.element, Object.keys(pair.left_out).length > 0 && el("p.quiet", {}, `Not defined on these: ${Object.keys(pair.left_out).join(", ")}`));
 }
 
-/** @param {any[]} both */
+/** The values of one objective; of pruned trainings only where both networks have no others. @param {any[]} both */
 function common(both) {
   const rows = new Map();
+  const whole = both.some((network) => network.evaluations.some((/** @type {any} */ each) => !each.partial));
   both.forEach((network, at) => {
     for (const each of network.evaluations) {
-      const name = `${each.task} ${each.protocol}`;
-      const row = rows.get(name) ?? { task: each.task, protocol: each.protocol, values: [[], []] };
+      if (whole && each.partial) continue;
+      const name = JSON.stringify([each.task, each.protocol, each.objective]);
+      const row = rows.get(name) ?? { task: each.task, protocol: each.protocol, objective: each.objective ?? "–", values: [[], []] };
       row.values[at].push(each.value);
       rows.set(name, row);
     }
   });
   const mean = (/** @type {number[]} */ values) => (values.length ? `${number(values.reduce((sum, each) => sum + each, 0) / values.length)}${values.length > 1 ? ` (${values.length})` : ""}` : "–");
-  const table = new Table([{ name: "task" }, { name: "protocol", wide: true }, { name: "first", title: both[0].key.slice(0, 10), numeric: true, cell: (row) => mean(row.values[0]) },
+  const table = new Table([{ name: "task" }, { name: "protocol", wide: true }, { name: "objective" }, { name: "first", title: both[0].key.slice(0, 10), numeric: true, cell: (row) => mean(row.values[0]) },
     { name: "second", title: both[1].key.slice(0, 10), numeric: true, cell: (row) => mean(row.values[1]) }], { empty: "neither was evaluated" });
   table.show([...rows.values()]);
   return table.element;

@@ -67,8 +67,9 @@ function evaluations(found) {
     { name: "task" },
     { name: "value", numeric: true, cell: (row) => el("b", {}, number(row.value)) },
     { name: "evaluation", cell: (row) => (row.study === null ? row.evaluation : el("a", { href: `${studyLink(row.study)}&proposal=${row.number}` }, row.evaluation)) },
+    { name: "objective", wide: true, cell: (row) => row.objective ?? "–" },
     { name: "protocol", wide: true },
-    { name: "epochs", numeric: true, wide: true, cell: (row) => number(row.epochs) },
+    { name: "epochs", numeric: true, wide: true, cell: (row) => (row.partial ? `${number(row.epochs)}, pruned` : number(row.epochs)) },
     { name: "seconds", title: "time", numeric: true, wide: true, cell: (row) => (row.answered_from ? "reused" : seconds(row.seconds)) },
     { name: "created", tight: true, wide: true, cell: (row) => moment(row.created) },
   ], { sort: "task", empty: "never evaluated" });
