@@ -125,3 +125,8 @@ def test_values_of_different_objectives_have_no_common_mean(visit, archive):
         ["accuracy", "0.25", "0.5"],
         ["params", "1000", "3000"],
     ]
+
+
+def test_an_answer_shows_integers_whole_and_the_digits_of_other_numbers(visit, archive):
+    page = visit("/ask?cypher=RETURN 1795666673120 AS at, 0.123456789 AS value")
+    page.get_by_role("row").filter(has_text="1795666673120").get_by_title("0.123456789").wait_for()

@@ -120,7 +120,8 @@ function csv(found) {
 function cell(name, value) {
   if (typeof value === "string" && /^[0-9a-f]{32}$/.test(value)) return networkAnchor(value);
   if (typeof value === "string" && ["study", "s.name"].includes(name)) return studyAnchor(value);
-  if (typeof value === "number") return number(value);
+  // An answer may be a time or an id: integers are whole, and the digits of the others are in the title.
+  if (typeof value === "number") return el("span", { title: String(value) }, Number.isInteger(value) ? String(value) : number(value));
   if (Array.isArray(value) && value.every((each) => typeof each !== "object")) return value.join(", ") || "–";
   if (value !== null && typeof value === "object") return el("details", {}, el("summary", {}, title(value)), el("pre", {}, JSON.stringify(value, null, 1)));
   return value === null ? "–" : String(value);
