@@ -52,3 +52,11 @@ def test_more_studies_than_a_comparison_has_are_refused_in_words(visit, archive)
     section.get_by_role("button", name="Compare").click()
     page.get_by_role("heading", name="Best so far").wait_for()
     assert page.url.count("study=") == 7 and "x=seconds" in page.url
+
+
+def test_an_address_with_an_unknown_axis_or_a_study_twice_is_shown(visit, archive):
+    evaluate(archive, [0.25], "first")
+    page = visit("/compare?study=first&study=first&x=nothing")
+    page.get_by_role("heading", name="Best so far").wait_for()
+    assert page.get_by_label("against").input_value() == "number"
+    assert page.get_by_role("row").filter(has_text="0.25").count() == 1

@@ -29,7 +29,7 @@ function picker(studies, chosen) {
     full.hidden = names.length <= MOST;
     if (full.hidden) go("study", names, address.get("x") ? { x: /** @type {string} */ (address.get("x")) } : {});
   };
-  const keys = [0, 1].map((at) => /** @type {HTMLInputElement} */ (el("input", { placeholder: `key of network ${at + 1}`, "aria-label": `Key of network ${at + 1}`, value: keep("network")[at] ?? "" })));
+  const keys = [0, 1].map((at) => /** @type {HTMLInputElement} */ (el("input", { required: true, placeholder: `key of network ${at + 1}`, "aria-label": `Key of network ${at + 1}`, value: keep("network")[at] ?? "" })));
   return el("div.cards", {},
     section("Studies", el("form", { onsubmit: compare },
       el("div.checks", {}, studies.map((each, at) => el("label", {}, boxes[at], ` ${each.name} `, el("span.quiet", {}, `${each.task}, ${each.agent ?? "–"}`)))),
@@ -41,7 +41,7 @@ function picker(studies, chosen) {
 /** @param {string[]} names */
 async function studies(names) {
   const loaded = await Promise.all(names.map((name) => Points.load(name)));
-  const by = /** @type {keyof typeof AXES} */ (address.get("x") ?? "number");
+  const by = /** @type {keyof typeof AXES} */ (Object.hasOwn(AXES, address.get("x") ?? "") ? address.get("x") : "number");
   const curves = new Curves("Best value so far of each study", { height: 380, legend: true, stepped: true });
   const select = el("select", { "aria-label": "against", onchange: () => go("study", names, { x: /** @type {HTMLSelectElement} */ (select).value }) },
     Object.entries(AXES).map(([value, text]) => el("option", { value, selected: value === by }, text)));
@@ -164,7 +164,7 @@ function common(both) {
 async function start() {
   try {
     if (keep("network").length === 2) await networks(keep("network"));
-    else if (keep("study").length) await studies(keep("study").slice(0, MOST));
+    else if (keep("study").length) await studies([...new Set(keep("study"))].slice(0, MOST));
     else fill(view, picker((await api("/api/studies")).studies, []));
   } catch (error) {
     failed(view, error);
