@@ -200,11 +200,7 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 def read_secret(path: Path, what: str = "password file") -> str:
-    """Return the password in a file, which only its owner may read, unless it is a container's secret.
-
-    Args:
-        path: The file.
-        what: Name of the file for messages.
+    """Return the secret in a file, called `what` in messages, which only its owner or a container may read.
 
     Raises:
         SettingsError: The file is missing, empty, or open to others.
