@@ -141,6 +141,13 @@ def test_a_network_with_every_evaluation_and_its_relatives(archive, client):
     assert [(each["key"], each["operations"]) for each in found["children"]] == [(child.key, ["swap"])]
     assert found["parents"] == [] and found["graph"]["space"] == "nasbench201"
     assert {each["objective"] for each in found["evaluations"]} == {"accuracy"}
+    assert found["children"][0]["values"] == [] and found["children"][0]["evaluations"] == 0
+    # Values of different objectives have no common range.
+    evaluate(archive, [1000.0], "sizes", objective="params", direction="minimise")
+    (above,) = client.get(f"/api/networks/{child.key}").json()["parents"]
+    assert above["evaluations"] == 3 and [tuple(each.values()) for each in above["values"]] == [
+        ("digits", "accuracy", 0.25, 0.5), ("digits", "params", 1000.0, 1000.0),
+    ]  # fmt: skip
     near = client.get(f"/api/networks/{parent.key}/nearest?k=1").json()
     assert [each["key"] for each in near["neighbours"]] == [child.key]
     pair = client.get(f"/api/comparison?network={parent.key}&network={child.key}").json()

@@ -130,3 +130,15 @@ def test_values_of_different_objectives_have_no_common_mean(visit, archive):
 def test_an_answer_shows_integers_whole_and_the_digits_of_other_numbers(visit, archive):
     page = visit("/ask?cypher=RETURN 1795666673120 AS at, 0.123456789 AS value")
     page.get_by_role("row").filter(has_text="1795666673120").get_by_title("0.123456789").wait_for()
+
+
+def test_a_relative_has_a_range_for_each_objective(visit, archive):
+    evaluate(archive, [0.25])
+    evaluate(archive, [0.5], "second")
+    evaluate(archive, [1000.0], "sizes", objective="params", direction="minimise")
+    parent, child = cells(2)
+    archive.architectures.record_morph(parent, child, ["swap"])
+    page = visit(f"/network?key={child.key}")
+    row = page.get_by_role("row").filter(has_text="swap")
+    row.get_by_text("1000 params").wait_for()
+    row.get_by_text("0.25 … 0.5 accuracy").wait_for()

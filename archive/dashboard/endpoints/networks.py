@@ -44,8 +44,11 @@ RELATIVES = """
 UNWIND $keys AS key
 MATCH (a:Architecture {key: key})
 OPTIONAL MATCH (a)<-[:OF]-(e:Evaluation)-[:ON]->(t:Task)
-RETURN key, a.layers AS layers, count(e) AS evaluations, max(e.value) AS best, min(e.value) AS lowest,
-       collect(DISTINCT t.name) AS tasks
+OPTIONAL MATCH (e)<-[:RESULTED_IN]-(:Proposal)<-[:PROPOSED]-(s:Study)
+WITH key, a.layers AS layers, t.name AS task, s.objective AS objective, count(e) AS evaluations,
+     min(e.value) AS lowest, max(e.value) AS largest
+ORDER BY key, task, objective
+RETURN key, layers, sum(evaluations) AS evaluations, collect([task, objective, lowest, largest]) AS ranges
 """
 
 STEPS = """
@@ -94,10 +97,14 @@ def _network(request: Request) -> Response:
 
 
 def _relatives(archive: Archive, key: str) -> dict[str, Any]:
-    row = archive.connection.read(lambda tx: tx.run(STEPS, key=key).single(strict=True).data())
-    parents, children = (_named(row[side]) for side in ("parents", "children"))
+    steps = archive.connection.read(lambda tx: tx.run(STEPS, key=key).single(strict=True).data())
+    parents, children = (_named(steps[side]) for side in ("parents", "children"))
     keys = sorted({key for key, _ in (*parents, *children)})
     known = archive.connection.read(lambda tx: {row["key"]: row.data() for row in tx.run(RELATIVES, keys=keys)})
+    for row in known.values():
+        # A network without evaluations has one range without a task.
+        named = (dict(zip(("task", "objective", "lowest", "largest"), each, strict=True)) for each in row.pop("ranges"))
+        row["values"] = [each for each in named if each["task"] is not None]
     return {
         side: [{**known[each], "operations": operations} for each, operations in relatives if each in known]
         for side, relatives in (("parents", parents), ("children", children))

@@ -84,12 +84,19 @@ function relatives(rows) {
   const table = new Table([
     { name: "key", title: "network", cell: (row) => networkAnchor(row.key) },
     { name: "operations", cell: (row) => row.operations.join(", ") || "–", key: (row) => row.operations.join() },
-    { name: "best", title: "values", numeric: true, cell: (row) => (row.best === null ? "–" : row.best === row.lowest ? number(row.best) : `${number(row.lowest)} … ${number(row.best)}`) },
+    { name: "values", numeric: true, cell: (row) => ranges(row.values), key: (row) => row.values[0]?.largest },
     { name: "evaluations", numeric: true, wide: true },
-    { name: "tasks", wide: true, cell: (row) => row.tasks.join(", ") },
+    { name: "tasks", wide: true, cell: (row) => [...new Set(row.values.map((/** @type {any} */ each) => each.task))].join(", ") },
   ], { link: (row) => networkLink(row.key), empty: "none on record", sort: "key" });
   table.show(rows);
   return table.element;
+}
+
+/** A range for each objective, since values of different ones have no common range. @param {any[]} values */
+function ranges(values) {
+  if (!values.length) return "–";
+  return values.map(({ objective, lowest, largest }) => el("div", {}, lowest === largest ? number(largest) : `${number(lowest)} … ${number(largest)}`,
+    values.length > 1 && el("span.quiet", {}, ` ${objective ?? "imported"}`)));
 }
 
 /** @param {any} found */
