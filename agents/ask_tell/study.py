@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from archive.agents.ask_tell import enqueueing
@@ -26,7 +27,7 @@ from archive.agents.ask_tell.told import checked
 from archive.agents.ask_tell.types import Batch, EnqueuedArchitecture, LeasedProposal, Told, lists, network, numbers_of
 from archive.agents.base import Agent
 from archive.architecture.graph import Architecture
-from archive.errors import UsageError
+from archive.errors import ProposalStateError, UsageError
 from archive.known_costs import NO_COSTS, KnownCosts
 from archive.queries import hypervolume
 from archive.queue.lookups import checked_priority
@@ -206,7 +207,8 @@ class AskTellStudy:
         if proposal is None:
             raise UsageError(f"the study {self.name!r} has spent its budget of {self.record.budget} evaluations")
         if proposal.state is State.WAITING and proposal.priority != number:
-            self.archive.proposals.prioritise(proposal.id, number)
+            with suppress(ProposalStateError):  # a trainer may have completed it meanwhile
+                self.archive.proposals.prioritise(proposal.id, number)
             return self.archive.proposals.get(proposal.id)
         return proposal
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from archive.errors import UnknownNameError, UsageError
+from archive.errors import ProposalStateError, UnknownNameError, UsageError
 from archive.store.properties import proposal_from
 from archive.store.records import Proposal, State
 
@@ -48,8 +48,8 @@ RETURN collect([p.id, p.token]) AS held
 
 PRIORITISE = """
 MATCH (p:Proposal {id: $id})
-SET p.priority = $priority
-RETURN p.id AS id
+SET p.priority = CASE WHEN p.state = 'COMPLETE' THEN p.priority ELSE $priority END
+RETURN p.state AS state
 """
 
 
@@ -85,6 +85,7 @@ def prioritise(connection: Connection, id_: str, priority: float) -> None:
     """Set the priority of a proposal.
 
     Raises:
+        ProposalStateError: It is complete, and waits no more.
         UnknownNameError: There is no such proposal.
         UsageError: The priority is not a finite number.
     """
@@ -92,6 +93,8 @@ def prioritise(connection: Connection, id_: str, priority: float) -> None:
     row = connection.write(lambda tx: tx.run(PRIORITISE, id=id_, priority=number).single())
     if row is None:
         raise UnknownNameError("proposal", id_, ())
+    if row["state"] == State.COMPLETE:
+        raise ProposalStateError(id_, row["state"], "gets no other priority: it has its result")
 
 
 def checked_priority(priority: Any) -> float:

@@ -206,6 +206,7 @@ class Proposals:
         """Set the priority of a proposal: larger is claimed first; proposals of agents have 0.
 
         Raises:
+            ProposalStateError: It is complete, and waits no more.
             UnknownNameError: There is no such proposal.
             UsageError: The priority is not a finite number.
         """

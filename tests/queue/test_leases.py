@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from archive.errors import LeaseLostError, UnknownNameError, UsageError
+from archive.errors import LeaseLostError, ProposalStateError, UnknownNameError, UsageError
 from archive.queue import claimer, claims
 from archive.queue.proposals import Proposals
 from archive.store.architectures import Architectures
-from archive.store.records import State
+from archive.store.records import Result, State
 from tests.support import wait_until
 from tests.support.stores import Forgetful, Suggestion, cells, count, everywhere, propose, study
 
@@ -288,3 +288,12 @@ def test_a_proposal_handed_back_has_lost_no_attempt(archive, queue):
     assert other.id == claim.id
     with pytest.raises(LeaseLostError, match="worker v holds it"):
         archive.proposals.release(claim.id, claim.token)
+
+
+def test_a_proposal_with_its_result_gets_no_other_priority(archive, queue):
+    claim = archive.proposals.claim("w", study="study", lease_seconds=LONG)
+    archive.proposals.complete(claim.id, claim.token, Result(0.5))
+    with pytest.raises(ProposalStateError, match=rf"{claim.id} gets no other priority: .* \(state COMPLETE\)"):
+        archive.proposals.prioritise(claim.id, 5.0)
+    assert archive.proposals.get(claim.id).priority == 0.0
+    assert archive.proposals.get(queue[-1].id).priority == 0.0
