@@ -206,9 +206,8 @@ class Proposals:
         """Set the priority of a proposal: larger is claimed first; proposals of agents have 0.
 
         Raises:
-            ProposalStateError: It is complete, and waits no more.
             UnknownNameError: There is no such proposal.
-            UsageError: The priority is not a finite number.
+            UsageError: The priority is not a finite number, or the proposal has its result.
         """
         lookups.prioritise(self._connection, id_, priority)
         self._claimer.forget()
