@@ -7,6 +7,8 @@
 |                               |                                                     | them (`Agent.transfers`)       |
 | neither                       | nothing: the source is refused                      | none                           |
 
+A source on `choices` with other options behind the same labels is refused (`archive.spaces.choice_names`).
+
 A source of the study's task and protocol with another objective or direction is refused, too: its values would be
 observations of another quantity. So are two sources of one other task and protocol whose objectives differ, since one
 model is fitted to the values of both.
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Literal
 from archive.agents.transfer.cell_vocabulary import comparable
 from archive.agents.transfer.source_tasks import same_task
 from archive.errors import UsageError
+from archive.spaces.choice_names import conflict
 from archive.store.records import State
 
 if TYPE_CHECKING:
@@ -62,6 +65,11 @@ def chosen(archive: Archive, study: Study, sources: Sources, agent: Agent | None
 
 def _ineligible(study: Study, source: Study, agent: Agent | None) -> str | None:
     """Return why a source is not eligible; None where it is."""
+    if source.space == study.space and (names := conflict(study.space, source.space_config, study.space_config)):
+        return (
+            f"its space {source.space} has {names[0]} where that of {study.name!r} has {names[1]}, so that networks of "
+            "one key are different ones"
+        )
     if _same(study, source):
         if source.objectives[0] == study.objectives[0]:
             return None

@@ -7,7 +7,8 @@
 
 A reused result becomes an evaluation of the study like any other, with metrics, curve and weights of the original. Its
 `answered_from` is the id of the original, and its cost is 0 seconds. Evaluations that are themselves reused, pruned,
-trained with a part of the protocol, or without one of the study's objectives or constrained metrics, are not reused.
+trained with a part of the protocol, or without one of the study's objectives or constrained metrics, are not reused;
+nor are those of studies whose `choices` have other options behind the same labels (`archive.spaces.choice_names`).
 Studies that differ only in their objective have the same trainings: each one's result answers the other, by its metric
 of that name. Where noise matters, request another training.
 """
@@ -20,6 +21,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from archive.queue.admission import SuggestionLike
+from archive.spaces.choice_names import conflict
 from archive.store.properties import CURVE, METRIC, from_json, task_id, to_json, with_prefix
 from archive.store.protocol_names import OBJECTIVE, without_objective
 from archive.store.records import Result, State, Study, Weights
@@ -36,10 +38,11 @@ WHERE e.answered_from IS NULL
 MATCH (e)-[:ON]->(t:Task) WHERE t.id = $task OR t.id STARTS WITH $others
 OPTIONAL MATCH (e)<-[:RESULTED_IN]-(p:Proposal)
 OPTIONAL MATCH (p)<-[:PROPOSED]-(s:Study)
+OPTIONAL MATCH (s)-[:IN]->(space:Space)
 OPTIONAL MATCH (e)-[:SAVED]->(w:Weights)
 RETURN key, a.key AS architecture, properties(e) AS evaluation, p.state AS state, p.fidelity AS fidelity,
        p.hyperparameters AS hyperparameters, s.objective AS objective,
-       w.uri AS uri, w.sha256 AS sha256, w.bytes AS bytes
+       space.config AS space_config, w.uri AS uri, w.sha256 AS sha256, w.bytes AS bytes
 ORDER BY e.created, e.id
 """
 
@@ -102,7 +105,10 @@ def _result(row: Mapping[str, Any], study: Study) -> Result | None:
     needed = (*(each.name for each in study.further), *(each.name for each in study.constraints))
     if not all(math.isfinite(metrics.get(name, math.nan)) for name in needed):
         return None
-    # An imported evaluation has no proposal, hence no state.
+    # An imported evaluation has no proposal, hence no state, and no study with a space.
+    config = row["space_config"]
+    if config is not None and conflict(study.space, from_json(config), study.space_config):
+        return None
     whole = row["state"] in (None, State.COMPLETE.value) and row["fidelity"] is None
     if value is None or not math.isfinite(value) or not whole:
         return None

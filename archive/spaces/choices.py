@@ -17,24 +17,20 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
-from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
 
-from archive.architecture.choice_operations import MOST_DECISIONS, MOST_OPTIONS, chain_label, parsed, set_label
+from archive.architecture.choice_operations import MOST_DECISIONS, MOST_OPTIONS, parsed
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import INPUT, OUTPUT
 from archive.errors import InvalidArchitectureError, SettingsError
 from archive.spaces.base import Mutation, check_space
 from archive.spaces.cell import CellSpace
+from archive.spaces.choice_names import CHAIN, NASBENCH_MACRO, SET, option_labels
 from archive.spaces.decisions import Decision, Decisions, Vector
 
-CHAIN, SET = "chain", "set"
 FORMS = (CHAIN, SET)
-
-NASBENCH_MACRO: Mapping[str, Sequence[str]] = MappingProxyType({f"layer {u}": ("0", "1", "2") for u in range(1, 9)})
-"""The decisions of NAS-Bench-Macro."""
 
 _MOST_LISTED = 20_000
 
@@ -69,7 +65,7 @@ class Choices(CellSpace):
         self.form = form
         self.options = _checked(NASBENCH_MACRO if decisions is None else decisions, form)
         self.vertices = len(self.options) + 2
-        self._known = _option_labels(list(self.options.values()), form)
+        self._known = option_labels(list(self.options.values()), form)
 
     @property
     def config(self) -> dict[str, Any]:
@@ -184,14 +180,6 @@ class ChoiceDecisions(Decisions):
     def build(self, vector: Vector) -> Architecture:
         """See `Decisions.build`."""
         return self._choices.built(vector)
-
-
-def _option_labels(options: Sequence[Sequence[str]], form: str) -> tuple[tuple[str, ...], ...]:
-    """Return the labels of the options of each decision."""
-    if form == SET:
-        return tuple(tuple(set_label(d, at) for at in range(len(one))) for d, one in enumerate(options, 1))
-    shared = list(dict.fromkeys(option for one in options for option in one))
-    return tuple(tuple(chain_label(shared.index(option)) for option in one) for one in options)
 
 
 def _labels(architecture: Architecture) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from archive import agents
+from archive import agents, spaces
 from archive.agents import loop
 from archive.architecture import codec
 from archive.store.records import Result, State, Weights
@@ -90,6 +90,24 @@ def test_a_recipe_is_part_of_the_reuse_key_and_an_objective_is_not(archive, sour
     assert known(archive, suggest([cells(2)[1]]), protocol=f"{protocol}+recipe:mine") == [None]
 
 
+@pytest.mark.every_server
+def test_a_choice_is_known_by_the_names_of_its_options(archive):
+    def settings(activations):
+        return {"space": "choices", "space_config": chosen(activations).config}
+
+    def chosen(activations):
+        return spaces.get("choices", decisions={"act": activations, "width": ["64", "128"]}, form="set")
+
+    old = chosen(["relu", "gelu"])
+    propose(archive, old.members()[:1], "source", **settings(["relu", "gelu"]))
+    finish(archive, "source")
+    asked = suggest(old.members()[:1])
+    # An option may be added behind the others, and not before them: labels are numbers.
+    assert known(archive, asked, **settings(["relu", "gelu", "elu"]))[0].value == 0.75
+    assert known(archive, asked, **settings(["elu", "relu", "gelu"])) == [None]
+    assert known(archive, asked, **settings(["relu", "gelu"]))[0].value == 0.75
+
+
 def test_hyperparameters_are_part_of_the_reuse_key(archive):
     cell = cells(1)[0]
     archive.studies.create(study("source"))
@@ -137,8 +155,6 @@ def test_an_imported_evaluation_answers_by_its_metric(archive):
 
 
 def test_a_search_is_answered_and_trains_again_only_when_asked_to(archive):
-    from archive import spaces
-
     space = spaces.get("nasbench201")
     agent = agents.get("random", space)
     rng = np.random.default_rng(0)

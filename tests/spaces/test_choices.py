@@ -10,6 +10,7 @@ import pytest
 from archive import spaces
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameError, UsageError
+from archive.spaces.choice_names import conflict
 from archive.spaces.tables.reader import Table
 from tests.support.strategies import relabelled
 
@@ -28,6 +29,21 @@ def test_every_combination_is_one_member(space):
         assert space.named(again) == named[at]
         neighbours = [one.child.functional_key for one in space.neighbours(member)]
         assert len(neighbours) == len(set(neighbours)) == sum(len(options) - 1 for options in space.options.values())
+
+
+def test_spaces_with_other_names_behind_a_label_conflict():
+    def differing(form, decisions, others):
+        one, other = (spaces.get("choices", decisions=each, form=form) for each in (decisions, others))
+        return conflict("choices", one.config, other.config)
+
+    assert differing("chain", {"a": ["x", "y"]}, {"a": ["y", "x"]}) == ("'x'", "'y'")
+    # The decisions of a chain are places, and the options operations.
+    assert differing("chain", {"a": ["x", "y"]}, {"b": ["x", "y", "z"], "c": ["z", "x"]}) is None
+    assert differing("set", {"a": ["x", "y"]}, {"b": ["x", "y"]}) == ("a 'x'", "b 'x'")
+    assert differing("set", {"a": ["x", "y"]}, {"a": ["x", "y"], "b": ["x", "y"]}) is None
+    assert conflict("choices", CHAIN.config, SET.config) == ("a chain", "a set")
+    assert conflict("choices", {}, spaces.get("choices").config) is None
+    assert conflict("cnn", {"max_layers": 10}, {"max_layers": 20}) is None
 
 
 def test_a_chain_shares_its_options_and_a_set_does_not():

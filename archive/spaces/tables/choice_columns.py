@@ -16,7 +16,8 @@ from functools import partial
 
 from archive.architecture.graph import Architecture
 from archive.errors import CodecError, SettingsError
-from archive.spaces.choices import CHAIN, FORMS, Choices
+from archive.spaces.choice_names import CHAIN
+from archive.spaces.choices import FORMS, Choices
 from archive.spaces.tables.forms import TableForm
 
 TEXT = "arch"

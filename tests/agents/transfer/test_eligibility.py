@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import sem
 
-from archive import agents
+from archive import agents, spaces
 from archive.agents.benchmarks.search import contestants, plan
 from archive.agents.benchmarks.search.run import search as run_job
 from archive.agents.benchmarks.transfer import rows as of_rows
@@ -27,6 +27,7 @@ from archive.errors import UnknownNameError, UsageError
 from archive.spaces import recorded
 from archive.store.records import Result, Study
 from tests.support.listed import score, small_table
+from tests.support.stores import suggest
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +124,27 @@ def test_a_source_of_the_same_protocol_has_the_same_objective(archive, study, se
     # With a protocol of its own, a study learns how the two are correlated.
     other = open_study(archive, study("other", objective="loss", protocol="t/loss"), sources=["accurate"])
     assert [source.study for source in history_of(archive, other).sources] == ["accurate"]
+
+
+def test_a_source_on_choices_names_its_options_as_the_study_does(archive, study):
+    def asked(name, task="t", **decisions):
+        space = spaces.get("choices", decisions=decisions, form="set")
+        return study(name, task, space="choices", space_config=space.config, budget=9)
+
+    agent = archive.proposals.register_agent("random", {}, "1")
+    for source in (asked("few", act=["relu", "gelu"]), asked("elsewhere", "u", act=["gelu", "relu"])):
+        network = spaces.get("choices", **source.space_config).members()[0]
+        archive.proposals.create(archive.studies.create(source).name, agent, suggest([network]))
+        claim = archive.proposals.claim("worker", study=source.name)
+        archive.proposals.complete(claim.id, claim.token, Result(value=0.5))
+    shifted = asked("shifted", act=["elu", "relu", "gelu"])
+    words = "its space choices has act 'relu' where that of 'shifted' has act 'elu'"
+    with pytest.raises(UsageError, match=words):
+        open_study(archive, shifted, sources=["few"])
+    more = asked("more", act=["relu", "gelu", "elu"], width=["64", "128"])
+    for one, sources in ((shifted, []), (more, ["few"])):
+        open_study(archive, one, sources="all")
+        assert archive.studies.sources(one.name) == sources
 
 
 def test_a_copied_result_is_learnt_from_once(archive, study, searched):
