@@ -140,7 +140,7 @@ class AskTellStudy:
                 becomes a proposal if it is none yet. It counts even where the budget is spent.
             value: The study's objective, in its own unit; of several objectives, a value for each in their order, or a
                 mapping by name, in which constrained metrics may be. Those with a known cost may be left out. NaN or an
-                infinity is no result: the proposal fails with that reason.
+                infinity is no result: the proposal fails with that reason, and further values may be left out.
             metrics: Other metrics; objectives beside the first and constrained metrics may be among them.
             seconds: Duration of the evaluation.
 
@@ -152,11 +152,10 @@ class AskTellStudy:
                 is of another study, or a network is not of the space.
         """
         record = self.record
-        objectives = record.objectives
         values, others = checked(record, value, metrics or {}, lambda: self._network(told), self.costs)
-        for each, number in zip(objectives, values, strict=True):
+        for name, number in values.items():
             if not math.isfinite(number):
-                of = "value" if len(objectives) == 1 else each.name
+                of = "value" if len(record.objectives) == 1 else name
                 if not isinstance(told, LeasedProposal):
                     raise UsageError(f"{of} must be a finite number, got {number}")
                 self.fail(told, f"the {of} is {number}" if of == "value" else f"the value of {of} is {number}")
@@ -165,14 +164,14 @@ class AskTellStudy:
         if not proposal.state.evaluated:
             token = told.token if isinstance(told, LeasedProposal) else uuid.uuid4().hex
             result = Result(
-                value=values[0],
+                value=values[record.objective],
                 metrics=others,
                 curve=lists(self._curves.get(proposal.id, {})),
                 seconds=seconds,
             )
             self.archive.proposals.complete(proposal.id, token, result)
         self._curves.pop(proposal.id, None)
-        return self._values(proposal.id, [each.name for each in record.further]) == list(values)
+        return self._values(proposal.id, [each.name for each in record.further]) == [*values.values()]
 
     def fail(self, asked: LeasedProposal, reason: str) -> None:
         """Record a failure with its reason: the network is not proposed again, and surrogates are not fitted to it.

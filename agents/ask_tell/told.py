@@ -25,8 +25,10 @@ TOLERANCE = 1e-6
 
 def checked(
     record: Study, told: Told, metrics: Mapping[str, float], network: Callable[[], Architecture], costs: KnownCosts
-) -> tuple[tuple[float, ...], dict[str, float]]:
-    """Return the value of each objective of a study, and all metrics of the result.
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the values of a study's objectives by name, and all metrics of the result.
+
+    Where a told objective is not finite, there is no result: other objectives and constrained metrics may be missing.
 
     Args:
         record: The study.
@@ -36,8 +38,9 @@ def checked(
         costs: Known costs.
 
     Raises:
-        UsageError: An objective or a constrained metric has no value, a value is not a number or contradicts a known
-            cost, or a name is neither; or a known cost is not one number for each network.
+        UsageError: An objective or a constrained metric has no value although the objectives told are finite, a value
+            is not a number or contradicts a known cost, or a name is neither; or a known cost is not one number for
+            each network.
     """
     objectives = [each.name for each in record.objectives]
     constrained = [each.name for each in record.constraints if each.name not in objectives]
@@ -48,12 +51,12 @@ def checked(
         told = {name: value for name, value in told.items() if name not in constrained}
     of_objectives = {name: known[name] for name in objectives if not math.isnan(known.get(name, math.nan))}
     values = values_of(told, record.objectives, {**of_objectives, **further})
-    further |= dict(zip(objectives, values, strict=True))
+    further |= values
     for name in constrained:
-        if name not in further and name not in known:
+        if name not in further and name not in known and all(map(math.isfinite, values.values())):
             raise UsageError(f"a result needs a value of each constrained metric; there is none of {name}")
     further |= {name: _agreed(name, further.get(name), cost) for name, cost in known.items()}
-    return tuple(further[name] for name in objectives), further
+    return {name: further[name] for name in values}, further
 
 
 def _known(names: Sequence[str], network: Callable[[], Architecture], costs: KnownCosts) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -136,8 +137,10 @@ def numbers_of(metrics: Mapping[str, float]) -> dict[str, float]:
     return {name: real(value, name) for name, value in metrics.items()}
 
 
-def values_of(told: Told, objectives: Sequence[Objective], metrics: Mapping[str, float]) -> tuple[float, ...]:
-    """Return the value of each objective of a study, in their order.
+def values_of(told: Told, objectives: Sequence[Objective], metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return the value of each objective of a study by name, in their order.
+
+    Where one is not finite, the training has no result, and others may be missing.
 
     Args:
         told: The value of the only objective; of several, a value for each in their order, or by name.
@@ -145,7 +148,8 @@ def values_of(told: Told, objectives: Sequence[Objective], metrics: Mapping[str,
         metrics: Further metrics that were told or are known, in which objectives may be.
 
     Raises:
-        UsageError: An objective has no value, a value is not a number, or a name is no objective.
+        UsageError: An objective has no value although the others are finite, a value is not a number, or a name is no
+            objective.
     """
     names = [each.name for each in objectives]
     # Of an array of NumPy or a tensor, the list or the number.
@@ -161,10 +165,11 @@ def values_of(told: Told, objectives: Sequence[Objective], metrics: Mapping[str,
         by_name = dict(zip(names, given, strict=True))
     else:
         by_name = {**metrics, names[0]: given}
-    missing = [name for name in names if name not in by_name]
-    if missing:
+    values = {name: real(by_name[name], "value" if len(names) == 1 else name) for name in names if name in by_name}
+    missing = [name for name in names if name not in values]
+    if missing and all(map(math.isfinite, values.values())):
         raise UsageError(f"a result needs a value of each objective, {', '.join(names)}; there is none of {missing[0]}")
-    return tuple(real(by_name[name], "value" if len(names) == 1 else name) for name in names)
+    return values
 
 
 def lists(curve: Mapping[int, Mapping[str, float]]) -> dict[str, list[float]]:

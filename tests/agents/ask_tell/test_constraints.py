@@ -11,7 +11,7 @@ from archive.agents.constraints.slacks import StudyConstraints
 from archive.agents.objectives.goals import Goals
 from archive.agents.replay import recheck
 from archive.constraints import parse
-from archive.errors import InfeasibleError, InvalidArchitectureError, StudyConflictError, UsageError
+from archive.errors import InfeasibleError, InvalidArchitectureError, SearchError, StudyConflictError, UsageError
 from archive.spaces.constrained import ConstrainedSpace
 from archive.store.records import Objective
 from archive.trainer.tasks import known_costs, registry
@@ -54,6 +54,22 @@ def test_known_costs_restrict_what_is_asked_and_other_quantities_are_told(archiv
     with pytest.raises(InfeasibleError, match="meets layers<=1"):
         opened(archive, "none", constraints=["layers<=1"])
     assert archive.studies.names() == ["mine"]
+
+
+def test_a_training_without_a_result_needs_no_further_values(archive):
+    study = agents.study(
+        archive, "mine", "nasbench201", objective=["accuracy", "mass:minimise"], constraints="latency_ms<5"
+    )
+    for asked, told, words in zip(
+        study.ask("random", 3),
+        (float("nan"), {"mass": float("inf")}, [float("-inf"), 3.0]),
+        ("the value of accuracy is nan", "the value of mass is inf", "the value of accuracy is -inf"),
+        strict=True,
+    ):
+        assert not study.tell(asked, told)
+        assert archive.proposals.get(asked.id).reason == words
+    with pytest.raises(SearchError, match=r"the last reason: the value of accuracy is nan$"):
+        study.run(lambda network: float("nan"), budget=3, agent="random")
 
 
 def test_a_whole_search_meets_constraints_and_can_be_replayed(archive):
