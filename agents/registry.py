@@ -77,6 +77,7 @@ def get(name: str, space: Space, **config: Any) -> Agent:
         UsageError: A setting has an invalid value, or the space has no networks to draw.
         SettingsError: Another package's agent cannot be loaded.
     """
+    from archive.agents import setting_types
     from archive.agents.base import Agent
     from archive.agents.recorded import keywords, settings_of
 
@@ -87,10 +88,11 @@ def get(name: str, space: Space, **config: Any) -> Agent:
     for setting in config:
         if setting not in known and not takes_others:
             raise UnknownNameError(f"setting of agent {name}", setting, known, f"agent {name} has no settings")
+    setting_types.check(make, f"agent {name}", config)
     try:
         agent = make(space, **keywords(make, config))
     except TypeError as error:
-        # Agents validate values, not types: a string from a command line or a file in place of a number ends here.
+        # A value of a type that no annotation tells, as of an agent of another package, ends here.
         if not config:
             raise
         shown = ", ".join(f"{setting}={value!r}" for setting, value in config.items())

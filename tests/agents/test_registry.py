@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import pickle
 import subprocess
 import sys
@@ -103,12 +104,30 @@ def test_no_agent():
     assert caught.value.kind == "agent"
 
 
-@pytest.mark.parametrize("kind", ["portfolio", "bananas", "tw", "nasbot"])
-def test_a_value_of_the_wrong_type_is_named(kind):
-    space = spaces.get("nasbench201")
-    setting = "n_design" if kind == "portfolio" else "n_initial"
-    with pytest.raises(UsageError, match=f"agent {kind} cannot be made with {setting}='x'"):
-        agents.get(kind, space, **{setting: "x"})
+@pytest.mark.parametrize(
+    ("kind", "setting", "value", "words"),
+    [
+        ("portfolio", "n_design", "x", "a whole number, got 'x'"),
+        ("portfolio", "proxies", "no", "true or false, got 'no'"),
+        ("nasbot", "n_initial", math.nan, "a whole number, got nan"),
+        ("tw", "kappa", "x", "a number or none, got 'x'"),
+        ("tw", "kappa", True, "a number or none, got True"),
+        ("bananas", "layers", 1.5, "a whole number or none, got 1.5"),
+        ("bananas", "n_initial", None, "a whole number, got None"),
+        ("hill-climbing", "children", 1.5, "a whole number, got 1.5"),
+        ("morphism", "lam", "x", "a number, got 'x'"),
+        ("tw", "acquisition", 3, "a text or none, got 3"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_named(kind, setting, value, words):
+    with pytest.raises(UsageError, match=f"^{setting} of agent {kind} must be {words}$"):
+        agents.get(kind, spaces.get("nasbench201"), **{setting: value})
+
+
+def test_numbers_of_numpy_are_numbers():
+    made = agents.get("tw", spaces.get("nasbench201"), kappa=np.float32(0.5), n_initial=np.int64(4))
+    assert made.config["kappa"] == 0.5 and made.config["n_initial"] == 4
+    assert agents.get("tw", spaces.get("nasbench201"), kappa=1).config["kappa"] == 1
 
 
 def test_settings_are_recorded_as_they_were_given(installed):
