@@ -187,6 +187,17 @@ def test_architectures_as_attributes_and_values_to_minimise(archive, url):
     assert archive.proposals.list("mine")[0].hyperparameters == {"batch": 8}
 
 
+def test_a_number_sign_in_the_name_of_a_study_or_a_file(tmp_path):
+    urls = [f"sqlite:///{tmp_path / name}" for name in ("plain.db", "a#b.db")]
+    for url in urls:
+        optuna.create_study(storage=url, study_name="lr#2")
+        optuna.create_study(storage=url, study_name="2")
+        assert open_study(f"{url}#lr#2").study_name == "lr#2"
+        assert open_study(f"{url}#2").study_name == "2"
+    with pytest.raises(UsageError, match=r"there is no file .*none.db#lr$"):
+        open_study(f"sqlite:///{tmp_path}/none.db#lr#2")
+
+
 def test_mistakes(archive, url, trials, tmp_path):
     with pytest.raises(UsageError, match="URL#STUDY, got 'theirs'"):
         open_study("theirs")

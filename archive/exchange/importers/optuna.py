@@ -89,15 +89,14 @@ def open_study(reference: str) -> optuna.Study:
         UnknownNameError: The storage has no such study.
         SettingsError: Optuna is not installed.
     """
-    url, separator, name = reference.rpartition("#")
+    url, separator, name = _parts(reference)
     if not separator or not url or not name:
         raise UsageError(f"a study of Optuna is named as URL#STUDY, got {_without_password(reference)!r}")
     try:
         import optuna
     except ImportError:
         raise SettingsError("reading studies of Optuna needs it: pip install 'nas-archive[bench]'") from None
-    file = Path(url.removeprefix("sqlite:///"))
-    if url.startswith("sqlite:///") and not file.is_file():
+    if (file := _file(url)) is not None and not file.is_file():
         # Optuna would create an empty file.
         raise UsageError(f"there is no file {file}")
     before = optuna.logging.get_verbosity()
@@ -117,6 +116,22 @@ def open_study(reference: str) -> optuna.Study:
         raise UsageError(f"Optuna cannot read the storage {_without_password(url)}: {what}") from None
     finally:
         optuna.logging.set_verbosity(before)
+
+
+def _parts(reference: str) -> tuple[str, str, str]:
+    """Return the storage, the separator and the name of a study; a file tells which `#` of several separates them."""
+    parts = reference.rpartition("#")
+    earlier = parts
+    while earlier[1]:
+        if (file := _file(earlier[0])) is not None and file.is_file():
+            return earlier[0], "#", reference[len(earlier[0]) + 1 :]
+        earlier = earlier[0].rpartition("#")
+    return parts
+
+
+def _file(url: str) -> Path | None:
+    """Return the file of a storage; None for that of a server."""
+    return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
 
 
 def import_study(archive: Archive, source: optuna.Study, study: Study, read: Read) -> dict[str, int]:
