@@ -159,6 +159,9 @@ def print_outcome(ctx: click.Context, result: Mapping[str, Any], study: Study) -
     if best is None and result["evaluations"] and study.constraints:
         print_line(unmet_line(list(map(str, study.constraints)), result["evaluations"], result["nearest"]))
         return
+    if best is None and not result["evaluations"] + result["failed"]:
+        print_line("no network was evaluated")
+        return
     if best is None:
         reasons = f"{archive} study show {shlex.quote(study.name)}"
         print_line(f"no evaluation succeeded; see the reasons with: {reasons}")

@@ -73,6 +73,8 @@ def test_a_search_that_has_all_networks_says_so_and_advises_no_more_of_it(types)
     warm = types("--agent", "random", "--study", "warm", "--warm-start", "whole", "--json", code=3)
     assert json.loads(warm.stdout)["exhausted"]
     assert "all 10 networks of the space are evaluated: 0 of 20 evaluations, the others are" in warm.stderr
+    # Nothing has failed, and no reason is on record.
+    assert types("--agent", "random", "--study", "warm", code=3).stdout == "no network was evaluated\n"
 
 
 def test_a_space_of_one_network_is_named_as_such(types, tmp_path):
