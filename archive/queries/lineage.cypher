@@ -1,7 +1,7 @@
 // Lineage of a study's best network: each step from the first ancestor, with the gain of its operations.
 // A step to a better network has a positive gain, also if smaller values are better.
-// The best is a result that meets the constraints of the study, of a whole training, if there is one. A whole training
-// has no gain over one that paused at a rung, nor the other way round.
+// The best is a result that meets the constraints of the study, of a whole training and with a finite value of each
+// objective, if there is one. A whole training has no gain over one that paused at a rung, nor the other way round.
 // $study    Name of the study.
 MATCH (s:Study {name: $study})-[:PROPOSED]->(:Proposal)-[:RESULTED_IN]->(e:Evaluation)-[:OF]->(best:Architecture)
 WHERE NOT isNaN(e.value)
@@ -10,9 +10,12 @@ WITH best, e, CASE WHEN s.direction = 'minimise' THEN -e.value ELSE e.value END 
        CASE s.operators[i] WHEN '<=' THEN e['metric_' + s.constrained[i]] <= s.bounds[i]
                            WHEN '<' THEN e['metric_' + s.constrained[i]] < s.bounds[i]
                            WHEN '>=' THEN e['metric_' + s.constrained[i]] >= s.bounds[i]
-                           ELSE e['metric_' + s.constrained[i]] > s.bounds[i] END) AS met
-WITH best, e, score, met
-ORDER BY CASE WHEN met THEN 0 ELSE 1 END, CASE WHEN e.partial IS NULL THEN 0 ELSE 1 END, score DESC, e.id LIMIT 1
+                           ELSE e['metric_' + s.constrained[i]] > s.bounds[i] END) AS met,
+     s.objectives IS NULL OR all(i IN range(1, size(s.objectives) - 1) WHERE
+       e['metric_' + s.objectives[i]] - e['metric_' + s.objectives[i]] = 0.0) AS told
+WITH best, e, score, met, told
+ORDER BY CASE WHEN met THEN 0 ELSE 1 END, CASE WHEN e.partial IS NULL THEN 0 ELSE 1 END,
+         CASE WHEN told THEN 0 ELSE 1 END, score DESC, e.id LIMIT 1
 // best: the network that the lineage leads to.
 MATCH path = (best)<-[:MORPHED_INTO*0..40]-(first:Architecture)
 WHERE all(at IN nodes(path) WHERE EXISTS { (at)<-[:OF]-(:Proposal {study: $study}) })

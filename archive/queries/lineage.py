@@ -29,17 +29,22 @@ def lineage(connection: Connection, params: Mapping[str, Any], deadline: float =
 
 
 def _best(connection: Connection, study: Study, deadline: float) -> str | None:
-    """Return the key of the best network; results that meet the constraints come first, then whole ones."""
+    """Return the key of the best network.
+
+    Results that meet the constraints come first, then whole ones, then those with a finite value of each objective.
+    """
+    further = [METRIC + each.name for each in study.further]
+    names = ["value", "partial", "architecture", *further]
     limited = [METRIC + each.name for each in study.constraints]
-    names = ["value", "partial", "architecture", *limited]
-    best: tuple[tuple[bool, bool, float], str] | None = None
-    for one in result_columns.read(connection, [study.name], names, deadline):
+    best: tuple[tuple[bool, bool, bool, float], str] | None = None
+    for one in result_columns.read(connection, [study.name], [*dict.fromkeys([*names, *limited])], deadline):
         met = result_columns.feasible(study.constraints, one.columns)
-        rows = zip(met, *(one.columns[name] for name in names[:3]), strict=True)
-        for feasible, value, partial, key in rows:
+        rows = zip(met, *(one.columns[name] for name in names), strict=True)
+        for feasible, value, partial, key, *others in rows:
             if value is None or math.isnan(value):
                 continue
-            rank = (feasible, not partial, sign(study.direction) * value)
+            told = all(other is not None and math.isfinite(other) for other in others)
+            rank = (feasible, not partial, told, sign(study.direction) * value)
             # Of equal results, the first one.
             if best is None or rank > best[0]:
                 best = rank, key

@@ -226,6 +226,19 @@ def test_the_lineage_is_that_of_a_whole_result_that_meets_the_constraints(archiv
     assert [row[1] for row in both(archive, "lineage", study="one")] == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("latency", ["null", "1.0 / 0.0", "0.0 / 0.0"])
+def test_the_lineage_is_that_of_a_result_with_all_objectives(archive, predicted, latency):
+    objectives = "s.objectives = ['accuracy', 'latency_ms'], s.directions = ['maximise', 'minimise']"
+    archive.query(f"MATCH (s:Study) SET {objectives}", write=True)
+    archive.query("MATCH (e:Evaluation) SET e.metric_latency_ms = 1.0", write=True)
+    assert [row[1] for row in both(archive, "lineage", study="one")] == [0, 1, 2, 3]
+    archive.query(f"MATCH (e:Evaluation) WHERE e.value > 0.8 SET e.metric_latency_ms = {latency}", write=True)
+    best = archive.studies.snapshot("one").incumbent
+    assert [row[1] for row in both(archive, "lineage", study="one")] == [0, best.number] == [0, 1]
+    archive.query("MATCH (e:Evaluation) REMOVE e.metric_latency_ms", write=True)
+    assert [row[1] for row in both(archive, "lineage", study="one")] == [0, 1, 2, 3]
+
+
 def test_results_that_violate_the_constraints_are_not_on_the_frontier(archive, predicted, networks):
     given = {"task": "digits", "cost": "mass"}
     whole = both(archive, "frontier", **given)
