@@ -92,7 +92,7 @@ def prioritise(connection: Connection, id_: str, priority: float) -> None:
     number = checked_priority(priority)
     row = connection.write(lambda tx: tx.run(PRIORITISE, id=id_, priority=number).single())
     if row is None:
-        raise UnknownNameError("proposal", id_, ())
+        raise unknown(id_)
     if row["state"] == State.COMPLETE:
         raise ProposalStateError(id_, row["state"], "gets no other priority: it has its result")
 
@@ -110,3 +110,9 @@ def checked_priority(priority: Any) -> float:
     if not math.isfinite(number):
         raise UsageError(f"priority must be a finite number, got {priority!r:.80}")
     return number
+
+
+def unknown(id_: str) -> UnknownNameError:
+    """Return the error that no proposal has this id."""
+    hint = "an id is STUDY#NUMBER with five digits, and archive study show lists the numbers of a study"
+    return UnknownNameError("proposal", id_, (), hint)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
 from archive.database.write_lock import LONG
-from archive.errors import ArchiveError, UnknownNameError
+from archive.errors import ArchiveError
 from archive.queue import cancellation, claims, leases, lookups, updates, workers
 from archive.queue.admission import Request, SuggestionLike, admit
 from archive.queue.capabilities import ClaimFilter
@@ -258,7 +258,7 @@ class Proposals:
         """
         proposals = lookups.of_ids(self._connection, [id_])
         if not proposals:
-            raise UnknownNameError("proposal", id_, ())
+            raise lookups.unknown(id_)
         return proposals[0]
 
     def pending(self, study: str) -> builtins.list[tuple[Proposal, Architecture]]:

@@ -17,8 +17,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from archive.database import message_size
-from archive.errors import ArchiveError, LeaseLostError, UnknownNameError
-from archive.queue import leases, promotions, workers
+from archive.errors import ArchiveError, LeaseLostError
+from archive.queue import leases, lookups, promotions, workers
 from archive.queue.causes import Cause, MemoryNeed
 from archive.queue.completion import ProposalResult, complete, complete_held
 from archive.queue.leases import Change, End, Row, milliseconds
@@ -245,7 +245,7 @@ def _state(notice: Completion) -> State:
 def _decide(row: Row | None, notice: Notice, limit: int, largest: int) -> tuple[Answer, Change | None]:
     """Return the answer to a notice, and the change of the locked proposal; None where nothing is left to change."""
     if row is None:
-        return UnknownNameError("proposal", notice.id, ()), None
+        return lookups.unknown(notice.id), None
     try:
         change = _change(row, notice, limit, largest)
     except ArchiveError as error:

@@ -16,6 +16,7 @@ from archive.errors import (
     LeaseLostError,
     SearchError,
     StudyConflictError,
+    UnknownNameError,
     UsageError,
 )
 from archive.spaces.darts.published import PUBLISHED
@@ -94,6 +95,13 @@ def test_a_known_network_is_found_without_the_other_proposals(archive, study, mo
     monkeypatch.setattr(archive.proposals, "list", lambda *_: pytest.fail("reads all proposals"))
     assert study.tell(other, 0.5)
     assert not study.tell(own, 0.5)
+
+
+def test_an_id_of_no_proposal_is_told_apart_from_an_empty_study(study):
+    study.ask("random", 1)
+    for id_ in ("mine#1", cells(1)[0].key):
+        with pytest.raises(UnknownNameError, match=f"unknown proposal '{id_}': an id is STUDY#NUMBER with five digits"):
+            study.tell(id_, 1.0)
 
 
 def test_a_told_result_needs_no_budget(archive):
