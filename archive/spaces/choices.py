@@ -116,6 +116,19 @@ class Choices(CellSpace):
         vector = self.chosen(architecture)
         return {name: options[at] for (name, options), at in zip(self.options.items(), vector, strict=True)}
 
+    def of_names(self, names: Mapping[str, str]) -> Architecture:
+        """Return the network of named options, the inverse of `named`.
+
+        Raises:
+            InvalidArchitectureError: A decision is missing or unknown, or has no such option.
+        """
+        if names.keys() != self.options.keys():
+            raise InvalidArchitectureError(f"the decisions are {', '.join(self.options)}, got {', '.join(names)}")
+        for name, option in names.items():
+            if option not in self.options[name]:
+                raise InvalidArchitectureError(f"the decision {name!r} has no option {option!r}")
+        return self.built([options.index(names[name]) for name, options in self.options.items()])
+
     def built(self, vector: Sequence[int]) -> Architecture:
         """Return the network of a vector: the position of an option for each decision."""
         labels = [known[at] for known, at in zip(self._known, vector, strict=True)]

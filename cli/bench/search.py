@@ -140,7 +140,8 @@ def search(
     settings = bench_settings(ctx)
     with connect(settings) as archive:
         if proxies is not None:
-            import_proxies(archive, proxies, [(each.task.partition(NOISE)[0], each.protocol) for each in plan.problems])
+            tasks = [(each.task.partition(NOISE)[0], each.protocol, each.space_config) for each in plan.problems]
+            import_proxies(archive, proxies, tasks)
         known: dict[tuple[str, str], set[str]] = defaultdict(set)
         for who, problem, agent in agents:
             known[problem.label, who.name].add(register(archive, agent))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,10 @@ from archive.cli.exchange.import_models import model, onnx_file
 from archive.cli.names import PROTOCOL, SPACE, TASK
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
 from archive.errors import UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from archive.trainer.tasks.base import Task
+    from archive.trainer.tasks.tabular import TabularTask
 
 
 @click.group("import")
@@ -87,7 +91,7 @@ def proxies(
 
     tasks = [registry.get(name) for name in names]
     places = [
-        (task.name, each.name)
+        (task.name, each.name, _decisions(task))
         for task in tasks
         for each in (
             task.protocols if protocol is None and isinstance(task, TabularTask) else [task.protocol(protocol)]
@@ -193,6 +197,15 @@ def optuna(
 
 imports.add_command(model)
 imports.add_command(onnx_file)
+
+
+def _decisions(task: Task | TabularTask) -> Mapping[str, Any]:
+    """Return the settings of the choices of a task's table; empty for other tasks."""
+    from archive.trainer.tasks.tabular import TabularTask
+
+    if not isinstance(task, TabularTask) or "choices" not in task.suitable_spaces():
+        return {}
+    return task.search_space().config
 
 
 def _function(reference: str) -> Callable[[Mapping[str, Any]], Any]:

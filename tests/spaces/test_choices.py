@@ -27,6 +27,7 @@ def test_every_combination_is_one_member(space):
     for at, member in enumerate(members):
         again = relabelled(member, at)
         assert space.named(again) == named[at]
+        assert space.of_names(dict(reversed(named[at].items()))) == member
         neighbours = [one.child.functional_key for one in space.neighbours(member)]
         assert len(neighbours) == len(set(neighbours)) == sum(len(options) - 1 for options in space.options.values())
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from archive.errors import UsageError
+from archive.architecture.graph import Architecture
+from archive.errors import InvalidArchitectureError, UsageError
+from archive.spaces.choices import Choices
 from archive.spaces.tables.reader import Table
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def import_proxies(
-    archive: Archive, file: Path, tasks: Iterable[tuple[str, str]], names: Sequence[str] = ()
+    archive: Archive, file: Path, tasks: Iterable[tuple[str, str, Mapping[str, Any]]], names: Sequence[str] = ()
 ) -> tuple[list[str], int]:
     """Store the scores of a table's networks for tasks; importing the same file again changes nothing.
 
@@ -26,29 +28,44 @@ def import_proxies(
     Args:
         archive: The archive.
         file: A table of a form of `archive.spaces.tables.reader`.
-        tasks: Names of tasks with the names of their protocols.
+        tasks: Names of tasks with the names of their protocols, and the settings of their spaces: options of `choices`
+            are found by their names. Without settings, those of the file hold.
         names: Columns to import; empty for all columns of numbers.
 
     Returns:
         The names of the proxies, and the number of networks.
 
     Raises:
-        UsageError: The file is no such table, or has no such column.
+        UsageError: The file is no such table, has no such column, or has other choices than a task.
     """
     table = Table.load(file)
     chosen = list(names) or [name for name in table.columns if _is_number(table, name)]
     if not chosen:
         raise UsageError(f"{file} has no column of scores")
     scores = np.stack([table.column(name) for name in chosen], axis=1)
-    archive.architectures.add(table.architectures)
-    by_key = {
-        network.key: dict(zip(chosen, row, strict=True))
-        for network, row in zip(table.architectures, scores.tolist(), strict=True)
-    }
     source = f"{file.name}@{table.sha256[:12]}"
-    for task, protocol in tasks:
+    # Faults of all tasks come before anything is stored.
+    of_tasks = [(task, protocol, _networks(file, table, task, settings)) for task, protocol, settings in tasks]
+    archive.architectures.add({network.key: network for *_, networks in of_tasks for network in networks}.values())
+    for task, protocol, networks in of_tasks:
+        rows = zip(networks, scores.tolist(), strict=True)
+        by_key = {network.key: dict(zip(chosen, row, strict=True)) for network, row in rows}
         archive.proxies.add(task, protocol, source, by_key)
-    return chosen, len(by_key)
+    return chosen, len(table)
+
+
+def _networks(file: Path, table: Table, task: str, settings: Mapping[str, Any]) -> Sequence[Architecture]:
+    """Return the networks of a file as those of a task: labels of choices are numbers, of the options of one table."""
+    decisions = {name: settings[name] for name in ("decisions", "form") if name in settings}
+    if table.space != Choices.name or not decisions:
+        return table.architectures
+    own, others = Choices(**table.space_config), Choices(**decisions)
+    if own.form != others.form:
+        raise UsageError(f"the choices of {file} are a {own.form}, those of the task {task!r} a {others.form}")
+    try:
+        return [others.of_names(own.named(network)) for network in table.architectures]
+    except InvalidArchitectureError as error:
+        raise UsageError(f"{file} has other choices than the task {task!r}: {error}") from None
 
 
 def _is_number(table: Table, name: str) -> bool:

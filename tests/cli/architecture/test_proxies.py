@@ -13,6 +13,7 @@ from archive.agents.replay import recheck
 from archive.architecture import codec
 from archive.cli.documents.architectures import ArchitectureDocument, ProxyList
 from archive.cli.documents.files import ProxyImport
+from archive.trainer.tasks import registry
 from tests.support.commands import serving, shell
 from tests.support.json_documents import faults
 
@@ -73,6 +74,29 @@ def test_a_search_uses_published_proxies_and_can_be_replayed(archive, user, tmp_
     protocol = archive.studies.get("s").protocol
     archive.proxies.add(task, protocol, known["source"], {cell.key: {"good": 99.0} for cell in later})
     assert len(recheck(archive, "s").same) == 8
+
+
+def test_options_of_published_proxies_are_found_by_their_names(archive, user, tmp_path):
+    (tmp_path / "table.csv").write_text("set:act,set:width,accuracy\nelu,64,1\ngelu,64,2\nrelu,64,3\nrelu,128,4\n")
+    task = f"table:{tmp_path / 'table.csv'}#accuracy"
+    # Without a row of elu, the first option of the file is the second one of the table.
+    path = tmp_path / "proxies.csv"
+    path.write_text("set:width,set:act,synflow\n64,gelu,0.25\n128,relu,0.5\n")
+    user.types("import", "proxies", str(path), "--task", task)
+    space = registry.get(task).search_space()
+    scores = {
+        accuracy: [each["score"] for each in archive.proxies.of_architecture(network.key)]
+        for network, accuracy in zip(space.members(), space.table.column("accuracy"), strict=True)
+    }
+    assert scores == {1.0: [], 2.0: [0.25], 3.0: [], 4.0: [0.5]}
+    for text, message in (
+        ("set:width,set:act,synflow\n64,gelu,0.25\n128,selu,0.5\n", "the decision 'act' has no option 'selu'"),
+        ("set:act,set:depth,synflow\nrelu,1,0.25\ngelu,2,0.5\n", "the decisions are act, width, got act, depth"),
+        ("chain:act,chain:width,synflow\nrelu,64,1\ngelu,128,2\n", "are a chain, those of the task"),
+    ):
+        path.write_text(text)
+        refused = user.types("import", "proxies", str(path), "--task", task, code=2).stderr
+        assert message in " ".join(refused.split())
 
 
 def test_what_cannot_be_measured_is_one_line(user, tmp_path):
