@@ -117,7 +117,7 @@ def test_cells_as_matrices(write):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is no table: .*"),
+        ("", "is no table: it is empty"),
         (
             "cell,accuracy\nx,1\n",
             "needs the columns arch_str, or net_str, .*, or n_vertices and .*, got cell, accuracy",

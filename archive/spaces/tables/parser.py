@@ -32,11 +32,14 @@ def parsed(path: Path, content: bytes) -> Arrays:
     """
     try:
         text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8-sig")
-        head, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+        lines = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except UnicodeDecodeError:
         raise UnusableFileError(f"{path} is no table: it is no UTF-8 text, save it as UTF-8") from None
     except (OSError, EOFError, zlib.error, csv.Error, ValueError) as error:
-        raise UnusableFileError(f"{path} is no table", f"{path} is no table: {error or 'it is empty'}") from None
+        raise UnusableFileError(f"{path} is no table", f"{path} is no table: {error}") from None
+    if not lines:
+        raise UnusableFileError(f"{path} is no table: it is empty")
+    head, *rows = lines
     form = _form(path, head, rows)
     # Loading the precomputed cells takes as long as parsing hundreds of rows.
     known = form.known() if len(rows) >= cache.WORTH else {}
