@@ -38,6 +38,11 @@ _PROPOSAL = (
 _CURVE = ("train_loss", "valid_loss", "seconds")
 """Columns of every training, whatever its task."""
 _WHOLE = ("number", "epochs", "seed")
+_NUMBERS = (
+    *("value", "score", "best", "seconds", "acquisition", "mean", "std", "fidelity", "hypervolume"),
+    *("train_loss", "valid_loss"),
+)
+"""Columns of numbers, also where all of them are missing: pandas would take those for objects."""
 _TIMES = ("created", "started", "finished")
 
 
@@ -185,6 +190,9 @@ def _frame(
     for name in _TIMES:
         if name in frame:
             frame[name] = pandas.to_datetime(frame[name], unit="ms", utc=True)
+    for name in _NUMBERS:
+        if name in frame:
+            frame[name] = frame[name].astype("float64")
     for name in whole:
         # In a column of numbers, one missing value turns all of them into floats, which lose digits above 2^53.
         frame[name] = pandas.array([row[name] for row in rows], dtype="Int64")

@@ -59,6 +59,17 @@ def test_studies_proposals_and_curves(archive):
         frames.proposals(archive, "none")
 
 
+def test_numbers_that_are_all_missing_are_numbers(archive):
+    propose(archive, cells(2), "one")
+    claim = archive.proposals.claim("worker", study="one")
+    archive.proposals.complete(claim.id, claim.token, Result(0.5))
+    listed = frames.proposals(archive, "one")
+    assert {str(listed[name].dtype) for name in ("acquisition", "mean", "std", "fidelity")} == {"float64"}
+    assert len(listed.nlargest(1, "acquisition")) == 1
+    assert frames.evaluations(archive, "one").groupby("agent")["seconds"].mean().dtype == "float64"
+    assert frames.studies(archive)["best"].dtype == frames.curves(archive)["train_loss"].dtype == "float64"
+
+
 def test_an_empty_archive_gives_empty_frames(archive):
     assert len(frames.studies(archive)) == len(frames.curves(archive)) == 0
     empty = frames.evaluations(archive)
