@@ -18,7 +18,7 @@ ranked by the mean of the evaluations of each configuration: the model does not 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -120,8 +120,15 @@ def recommend(
     return Recommendations(_ranked(chosen, posterior.mean, posterior.std), _noise(fitted))
 
 
-def of_study(archive: Archive, study: Study) -> Recommendations | None:
+def of_study(
+    archive: Archive, study: Study, unknown: Callable[[ArchiveError], object] = lambda error: None
+) -> Recommendations | None:
     """Rank the networks of a study, with the evaluations of its sources of the same task as further data.
+
+    Args:
+        archive: The archive of the study.
+        study: The study.
+        unknown: Called with the reason why the space of a study with noise is not known here.
 
     Returns:
         The networks that have a whole training of finite value in the study and meet its constraints. None where the
@@ -135,7 +142,8 @@ def of_study(archive: Archive, study: Study) -> Recommendations | None:
         return None
     try:
         space = recorded.of_record(study.space, study.space_config, archive.connection.settings.home)
-    except ArchiveError:
+    except ArchiveError as error:
+        unknown(error)
         return None
     # Chosen from all evaluations: the observations lack the study's copies of its sources' results.
     results = [evaluation for evaluation in evaluations if evaluation.study == study.name and _is_whole(evaluation)]

@@ -78,7 +78,10 @@ class RecommendedSet:
 
 
 def of_snapshot(
-    archive: Archive, snapshot: Snapshot, costs_of: Callable[[Study], KnownCosts] = lambda _: NO_COSTS
+    archive: Archive,
+    snapshot: Snapshot,
+    costs_of: Callable[[Study], KnownCosts] = lambda _: NO_COSTS,
+    unknown: Callable[[ArchiveError], object] = lambda error: None,
 ) -> RecommendedSet | None:
     """Return the recommended Pareto set of a study, with the evaluations of its sources as further data.
 
@@ -86,6 +89,7 @@ def of_snapshot(
         archive: The archive of the study.
         snapshot: The study with its proposals.
         costs_of: Returns the known costs of a study's networks; only called for a study with noise.
+        unknown: Called with the reason why the space of a study with noise is not known here.
 
     Returns:
         The set. None for a study with one objective, without noise in any objective, or without a result that can be
@@ -98,7 +102,8 @@ def of_snapshot(
         return None
     try:
         space = recorded.of_record(study.space, study.space_config, archive.connection.settings.home)
-    except ArchiveError:
+    except ArchiveError as error:
+        unknown(error)
         return None
     views = {key_of(view): view for view in _candidates(snapshot)}
     return _recommended(space, observations, Goals(study.objectives, costs_of(study)), views) if views else None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from archive.agents.recommendation import Recommendation
+    from archive.errors import ArchiveError
     from archive.store.records import Study
     from archive.store.snapshots import Snapshot
 
@@ -51,8 +52,8 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
     with open_archive(ctx) as archive:
         snapshot = archive.studies.snapshot(name)
         pareto = pareto_item(snapshot)
-        recommended = recommended_item(archive, snapshot) if pareto else None
-        ranked = None if pareto else recommendation.of_study(archive, snapshot.study)
+        recommended = recommended_item(archive, snapshot, _tell_unknown) if pareto else None
+        ranked = None if pareto else recommendation.of_study(archive, snapshot.study, _tell_unknown)
         items = _by_value(snapshot, count) if ranked is None else _by_estimate(snapshot, ranked.ranked[:count])
         for item in items:
             weights = archive.weights.of_evaluation(item["proposal"])
@@ -75,6 +76,11 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
             print_line(f"luckiest value: {lucky.value:.4g}, {lucky.architecture_key} (#{lucky.number}){deviation}")
     else:
         print_message(unmet(snapshot) or f"the study {study.name} has no evaluation with a value yet")
+
+
+def _tell_unknown(error: ArchiveError) -> None:
+    """Write why no estimates of noise-free values are shown."""
+    print_message(f"the results have noise, and are shown as measured, without estimates: {error}", wrap=True)
 
 
 def _by_value(snapshot: Snapshot, count: int) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from archive.cli.study.estimates import interval
 
 if TYPE_CHECKING:
     from archive.api import Archive
+    from archive.errors import ArchiveError
     from archive.known_costs import KnownCosts
     from archive.store.records import Study
     from archive.store.snapshots import Snapshot
@@ -64,13 +65,18 @@ def print_pareto(item: Mapping[str, Any]) -> None:
         print_line(f"{item['left_out']} results lack an objective, and are left out")
 
 
-def recommended_item(archive: Archive, snapshot: Snapshot) -> dict[str, Any] | None:
-    """Return the recommended set (`archive.cli.documents.pareto.RecommendedPareto`); None without noise."""
+def recommended_item(
+    archive: Archive, snapshot: Snapshot, unknown: Callable[[ArchiveError], object]
+) -> dict[str, Any] | None:
+    """Return the recommended set (`archive.cli.documents.pareto.RecommendedPareto`); None without noise.
+
+    `unknown` is called with the reason why the space of a study with noise is not known here.
+    """
     from archive.agents.objectives import recommendation
     from archive.store.records import sign
 
     home = archive.connection.settings.home
-    found = recommendation.of_snapshot(archive, snapshot, lambda study: _known_costs(study, home))
+    found = recommendation.of_snapshot(archive, snapshot, lambda study: _known_costs(study, home), unknown)
     if found is None:
         return None
     signs = {each.name: sign(each.direction) for each in snapshot.study.objectives}

@@ -51,6 +51,9 @@ def test_noisy_objectives_have_a_recommended_set_beside_the_measured_one(archive
     assert text.index("Pareto set") < text.index("Recommended Pareto set") and "evaluations" in text
     shown = json.loads(user.types("study", "show", "study", "--json").stdout)
     assert faults(shown, StudyDocument) == [] and shown["pareto"] == document["pareto"]
+    archive.query("MATCH (s:Space) SET s.config = $config", {"config": '{"table": "/elsewhere/t.csv"}'}, write=True)
+    done = user.types("study", "best", "study")
+    assert "without estimates: the table /elsewhere/t.csv" in " ".join(done.stderr.split())
 
 
 def test_without_noise_the_measured_set_is_alone(archive, user):

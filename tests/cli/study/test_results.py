@@ -91,6 +91,12 @@ def test_noisy_results_are_ranked_by_their_estimates_beside_the_luckiest(archive
     assert (document["luckiest"], document["noise"]) == (second["proposal"], None)
     told = user.types("study", "best", "study").stdout
     assert "expected" in told and "luckiest value: 0.1" in told
+    # An estimate needs the space, whose table another machine has.
+    archive.query("MATCH (s:Space) SET s.config = $config", {"config": '{"table": "/elsewhere/t.csv"}'}, write=True)
+    done = user.types("study", "best", "study")
+    assert "0.1" in done.stdout and "expected" not in done.stdout
+    words = "the results have noise, and are shown as measured, without estimates: the table /elsewhere/t.csv"
+    assert words in " ".join(done.stderr.split())
 
 
 def test_a_study_without_a_value_has_no_best(archive, user):
