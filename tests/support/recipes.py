@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import fcntl
@@ -60,6 +61,18 @@ def raises_at_length(trial: TrialContext) -> None:
 
 def leaves(trial: TrialContext) -> None:
     sys.exit(3)
+
+
+def is_cancelled(trial: TrialContext) -> None:
+    raise asyncio.CancelledError("by a library")
+
+
+def raises_without_words(trial: TrialContext) -> None:
+    class SpeechlessError(Exception):
+        def __str__(self) -> str:
+            raise AttributeError("column")
+
+    raise SpeechlessError
 
 
 def dies(trial: TrialContext) -> None:

@@ -42,6 +42,7 @@ def failure_of(error: Exception, *, begun: bool = False) -> TrialFailed:
         error: The exception.
         begun: Whether the training had begun.
     """
+    error = _readable(error)
     # A recipe may wrap the exception of torch or of the system.
     original = error.__cause__ if isinstance(error, TrainingError) and isinstance(error.__cause__, Exception) else error
     if (reason := _memory(original)) is not None:
@@ -61,6 +62,15 @@ def refusal_of(error: Exception) -> TrialFailed:
     failed = failure_of(error)
     cause = Cause.ENVIRONMENT if failed.cause is Cause.TRAINING else failed.cause
     return replace(failed, retry=True, refused=True, cause=cause)
+
+
+def _readable(error: Exception) -> Exception:
+    """Return an exception itself, or one with its class where its message cannot be read."""
+    try:
+        str(error)
+    except Exception as second:
+        return TrainingError(f"{type(error).__name__}, whose message cannot be read: {type(second).__name__}")
+    return error
 
 
 def _cause(error: Exception, begun: bool) -> Cause:

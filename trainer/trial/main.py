@@ -155,9 +155,6 @@ def _terminal_message(attempt: _Attempt) -> Message:
         return TrialInterrupted(cancelled.saved, cancelled.epoch)
     except _DaemonGone:
         raise
-    except (SystemExit, KeyboardInterrupt) as error:
-        log.exception("the recipe ended the process")
-        return TrialFailed(f"the recipe ended the process: {type(error).__name__}: {error}")
     except Exception as error:
         failed = failures.failure_of(error, begun=attempt.begun)
         if failed.cause is Cause.OUT_OF_MEMORY:
@@ -168,6 +165,10 @@ def _terminal_message(attempt: _Attempt) -> Message:
         if not failed.retry and failed.memory is None:
             checkpoints.remove(spec.checkpoint_folder, spec.proposal)
         return failed
+    except BaseException as error:
+        # SystemExit, KeyboardInterrupt, and those of libraries, such as asyncio's CancelledError.
+        log.exception("the recipe ended the process")
+        return TrialFailed(f"the recipe ended the process: {type(error).__name__}: {error}")
 
 
 def _result_of(attempt: _Attempt) -> Result:
@@ -177,6 +178,8 @@ def _result_of(attempt: _Attempt) -> Result:
         torch.set_num_threads(attempt.spec.threads)
     # Weights that decay towards zero pass through denormal numbers, which a CPU multiplies a hundred times slower.
     torch.set_flush_denormal(True)
+    # Before the import: the file may be edited during the training.
+    recipe = attempt.spec.recipe.record()
     outcome, latency = _trained(attempt, costs.PeakMemory(attempt.spec.device))
     spec = attempt.spec
     environment: dict[str, Any] = {
@@ -186,8 +189,8 @@ def _result_of(attempt: _Attempt) -> Result:
         # A plain string: to read torch's own class, the daemon would import torch.
         "torch": str(torch.__version__),
         "threads": torch.get_num_threads(),
-        **spec.recipe.record(),
         **outcome.environment,
+        **recipe,
         "ended": outcome.ended,
     }
     for name, value in (("resumed", outcome.resumed), ("inherited", dict(outcome.inherited))):

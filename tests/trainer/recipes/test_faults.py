@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import signal
@@ -36,7 +37,7 @@ def start(tmp_path):
     """Starts trials of recipes of the tests; all end with the test."""
     started, folders = [], ScratchFolders(tmp_path / "scratch")
 
-    def start(recipe: str, **changes) -> TrialProcess:
+    def start(recipe: str, /, **changes) -> TrialProcess:
         source = RecipeSource("mine", f"tests.support.recipes:{recipe}")
         given = {"recipe": source, "log": tmp_path / "a.log", "scratch": folders.create().path, **changes}
         started.append(TrialProcess(TrialSpec(TINY_MLP, TASK, TASK.protocol(), 0, "cpu", 1, tmp_path, **given)))
@@ -53,6 +54,8 @@ def start(tmp_path):
         ("raises", "^ValueError: no such column$", False),
         ("raises_at_length", "^ValueError: x{1988}$", False),
         ("leaves", "^the recipe ended the process: SystemExit: 3$", False),
+        ("is_cancelled", "^the recipe ended the process: CancelledError: by a library$", False),
+        ("raises_without_words", "^SpeechlessError, whose message cannot be read: AttributeError$", False),
         ("dies", "^the trial's process ended with status 7 before it had a result$", True),
         ("finds_the_disk_full", "^no space left on the disk", True),
         ("diverges", "^training diverged: loss is inf in step 1$", False),
@@ -101,6 +104,22 @@ def test_what_a_recipe_prints_is_in_its_log_alone(start):
     assert isinstance(last, TrialFinished)
     logged = trial.spec.log.read_bytes()
     assert all(text in logged for text in (b'{"kind": "TrialFailed"}', bytes(range(256)), b"native", b"a program"))
+
+
+def test_the_record_names_the_file_that_was_imported(start, tmp_path):
+    text = """
+def fit(trial):
+    with open(__file__, "a") as file:
+        file.write("# Edited during the training.")
+    return FitResult({"valid_mse": 1.0}, environment={"recipe": "another", "by": "hand"})
+"""
+    file = tmp_path / "edited.py"
+    file.write_text("from archive.trainer.recipes.base import FitResult\n" + text)
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    environment = told(start("", recipe=RecipeSource("mine", f"{file}:fit", "recipes.toml")))[-1].result.environment
+    assert file.read_text().endswith("training.")
+    known = {name: environment[name] for name in ("recipe", "recipe_version", "by")}
+    assert known == {"recipe": "mine", "recipe_version": f"sha256:{digest}", "by": "hand"}
 
 
 def test_a_forked_child_cannot_report(start):
