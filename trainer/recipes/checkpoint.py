@@ -90,6 +90,7 @@ class CheckpointSlot:
         self.save_seconds = 0.0
         self._trial = trial
         self._also: Mapping[str, Any] = {}
+        self._has_progress = False
         self._saved_at = time.monotonic()
         self._upload: Upload | None = None
 
@@ -119,6 +120,7 @@ class CheckpointSlot:
         """
         if self.path is None:
             return False
+        self._has_progress = True
         began = time.monotonic()
         try:
             checkpoint = TrainingCheckpoint(self._metadata(state or {}), _tensors(tensors or {}, folder))
@@ -153,24 +155,26 @@ class CheckpointSlot:
     def load(self, also: Mapping[str, Any] | None = None) -> SavedState | None:
         """Return what this trial has saved; None, with a reason in the log, where it must start from scratch.
 
-        The curve of the trial then goes on after the reports that the checkpoint knows.
+        The curve of the trial then goes on after the reports that the checkpoint knows. Later calls, and those after a
+        save of this attempt, return the state alone: a recipe may return to its best epoch and keep its curve.
 
         Args:
-            also: What else must be equal for a checkpoint to be this trial's, as JSON values.
+            also: What else must be equal for a checkpoint to be this trial's, as JSON values; None leaves it as it is.
 
         Raises:
             StorageUnavailableError: The location of the checkpoint does not answer. Another attempt may resume from it.
         """
-        self._also = also or {}
+        if also is not None:
+            self._also = also
         try:
             found = self._found()
         except CheckpointError as error:
             log.warning("starts from scratch reason=%r", error.reason)
             return None
         # A checkpoint beyond the requested rung belongs to a later attempt.
-        if found is None or not self._trial.resume(found.metadata["trial"]):
+        if found is None or not (self._has_progress or self._trial.resume(found.metadata["trial"])):
             return None
-        self.saved = True
+        self.saved = self._has_progress = True
         self._saved_at = time.monotonic()
         files = {name: tensor.numpy().tobytes() for name, tensor in _under(_FILE, found.tensors)}
         return SavedState(found.metadata["state"], dict(_under(_TENSOR, found.tensors)), files)
