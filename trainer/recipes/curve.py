@@ -121,9 +121,13 @@ def _number(name: str, value: Any, where: str) -> float:
         number = value.item() if hasattr(value, "item") else value
     if isinstance(number, bool) or not isinstance(number, numbers.Real):
         raise TrainingError(f"the metric {name!r} must be a number, got a {type(value).__name__}")
+    try:
+        number = float(number)
+    except OverflowError as error:  # An integer or a fraction.
+        raise TrainingError(f"the metric {name!r} is larger than a float{where}") from error
     if not math.isfinite(number):
-        raise TrainingError(f"training diverged: {name} is {float(number)}{where}")
-    return float(number)
+        raise TrainingError(f"training diverged: {name} is {number}{where}")
+    return number
 
 
 def _in_order(columns: Mapping[str, Any]) -> list[str]:

@@ -28,6 +28,11 @@ def as_tensors(named: Mapping[str, Any]) -> dict[str, Tensor]:
     import numpy as np
     import torch
 
+    if not isinstance(named, Mapping):
+        raise TrainingError(
+            "weights are a mapping of names to tensors or arrays, as module.state_dict() returns it, got a "
+            f"{type(named).__name__}"
+        )
     tensors: dict[str, Tensor] = {}
     places: set[int] = set()
     for name, value in named.items():

@@ -132,6 +132,8 @@ def test_the_objective_is_any_metric():
         ({"valid_mse": "0.3"}, "the metric 'valid_mse' must be a number, got a str"),
         ({"valid_mse": float("nan")}, "training diverged: valid_mse is nan in the result"),
         (FitResult({"valid_mse": 1.0}, {"w": [1.0]}), "weights are tensors or arrays by name, got a list as 'w'"),
+        (FitResult({"valid_mse": 1.0}, torch.nn.Linear(1, 1)), "mapping of names .* module.state_dict.*, got a Linear"),
+        (FitResult({"valid_mse": 1.0}, None), "weights are a mapping of names to tensors or arrays, .* got a NoneType"),
         (FitResult({"valid_mse": 1.0}, environment={"gpu": object()}), "environment of a result must be JSON values"),
     ],
 )
@@ -169,6 +171,31 @@ def test_a_checkpoint_holds_state_tensors_and_files(tmp_path):
     }  # fmt: skip
     assert saved.files == {"deep/a.bin": b"\0one\xff", "empty": b""}
     assert saved.extract(tmp_path / "again").joinpath("deep", "a.bin").read_bytes() == b"\0one\xff"
+
+
+def test_a_trial_may_return_to_its_best_epoch_and_keeps_its_curve(tmp_path):
+    def best(trial):
+        for epoch, loss in enumerate([0.5, 0.2, 0.3, 0.4], start=1):
+            trial.report(epoch, {"valid_mse": loss})
+            if epoch == 2:
+                trial.checkpoint.save({"epoch": epoch})
+        return {"valid_mse": trial.checkpoint.load().state["epoch"] / 10}
+
+    outcome = run(best, trial_of(checkpoint=tmp_path / "a.checkpoint"))
+    assert outcome.curve["valid_mse"] == [0.5, 0.2, 0.3, 0.4]
+    assert (outcome.value, outcome.ended, outcome.resumed) == (0.2, "epochs", 0)
+
+
+def test_a_trial_resumes_once(tmp_path):
+    path, reported = tmp_path / "a.checkpoint", []
+    before = trial_of(checkpoint=path)
+    before._start -= 100
+    before.report(1, {"valid_mse": 1.0})
+    before.checkpoint.save({"epoch": 1})
+    trial = trial_of(checkpoint=path, on_report=lambda row, resumed: reported.append(resumed))
+    assert trial.checkpoint.load() == trial.checkpoint.load()
+    assert (reported, trial.resumed, trial.reports) == ([True], 1, 1)
+    assert 100 <= trial.seconds < 150
 
 
 def test_a_trial_goes_on_during_an_upload(monkeypatch, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -58,6 +59,8 @@ def test_numbers_of_all_kinds_are_floats(value):
     [
         ({"loss": math.nan}, "training diverged: loss is nan in step 2"),
         ({"loss": torch.tensor(-math.inf)}, "training diverged: loss is -inf in step 2"),
+        ({"loss": 10**400}, "the metric 'loss' is larger than a float in step 2"),
+        ({"loss": Fraction(10**400)}, "the metric 'loss' is larger than a float in step 2"),
         ({"loss": "0.3"}, "the metric 'loss' must be a number, got a str"),
         ({"loss": True}, "the metric 'loss' must be a number, got a bool"),
         ({"loss": None}, "the metric 'loss' must be a number, got a NoneType"),
