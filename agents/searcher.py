@@ -29,6 +29,7 @@ from archive.agents import provenance
 from archive.agents.base import Agent
 from archive.agents.constraints.penalty import adapted
 from archive.agents.objectives import support
+from archive.agents.suggestions import checked
 from archive.known_costs import NO_COSTS, KnownCosts
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ class Searcher:
             distance_sync: Fills the agent's distance caches from the archive.
 
         Raises:
-            UsageError: The study has several objectives, and the agent searches for one.
+            UsageError: The study has several objectives, and the agent searches for one; or its suggestions break the
+                contract of `Agent.propose`.
         """
         support.check(agent, study)
         history, basis = provenance.history_of(self._archive, study, self._costs)
@@ -110,7 +112,7 @@ class Searcher:
         request = {**basis, "wanted": count + self.spare, **({"stream": self.stream} if self.stream else {})}
         began = time.process_time()
         rng = provenance.generator(study.seed, history, self.stream)
-        suggestions = agent.propose(adapted(agent, history), count + self.spare, rng)
+        suggestions = checked(agent, agent.propose(adapted(agent, history), count + self.spare, rng))
         seconds = time.process_time() - began
         answers = [None] * len(suggestions) if retrain else self._archive.answers.known(study, suggestions)
         # A repeat needs another training: the known result is the one that it repeats.
