@@ -16,7 +16,7 @@ def info(name: str) -> AgentInfo:
         UnknownNameError: No agent has this name.
         SettingsError: The agent of a plug-in cannot be loaded.
     """
-    made = registry.registry.load(name)
+    made = registry.registry.maker(name)
     metadata: AgentInfo | None = getattr(made, "info", None)
     if metadata is None:
         metadata = AgentInfo(summary=(inspect.getdoc(made) or "").partition("\n")[0].rstrip("."))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from archive.errors import SettingsError, UnknownNameError, UsageError
+from archive.errors import UnknownNameError, UsageError
 from archive.registry import Registry
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def settings(name: str) -> dict[str, Any]:
     """
     from archive.agents.recorded import settings_of
 
-    return settings_of(registry.load(name))[0]
+    return settings_of(registry.maker(name))[0]
 
 
 def get(name: str, space: Space, **config: Any) -> Agent:
@@ -75,7 +75,7 @@ def get(name: str, space: Space, **config: Any) -> Agent:
     Raises:
         UnknownNameError: No agent, or no setting of the agent, has this name.
         UsageError: A setting has an invalid value, or the space has no networks to draw.
-        SettingsError: Another package's agent cannot be loaded.
+        SettingsError: Another package's agent cannot be loaded or made.
     """
     from archive.agents import setting_types
     from archive.agents.base import Agent
@@ -83,22 +83,17 @@ def get(name: str, space: Space, **config: Any) -> Agent:
 
     if not space.searchable:
         raise UsageError(f"no agent searches the space {space.name}: its networks are imported, not drawn")
-    make = registry.load(name)
+    make = registry.maker(name)
     known, takes_others = settings_of(make)
     for setting in config:
         if setting not in known and not takes_others:
             raise UnknownNameError(f"setting of agent {name}", setting, known, f"agent {name} has no settings")
     setting_types.check(make, f"agent {name}", config)
     try:
-        agent = make(space, **keywords(make, config))
+        return registry.make(name, Agent, space, **keywords(make, config))  # type: ignore[type-abstract]
     except TypeError as error:
         # A value of a type that no annotation tells, as of an agent of another package, ends here.
         if not config:
             raise
         shown = ", ".join(f"{setting}={value!r}" for setting, value in config.items())
         raise UsageError(f"agent {name} cannot be made with {shown}: {error}") from error
-    if not isinstance(agent, Agent):
-        raise SettingsError(
-            f"the entry point {name!r} of {registry.group} must give an Agent, got {type(agent).__name__}"
-        )
-    return agent

@@ -6,13 +6,13 @@ point of the registry's group. It cannot replace a built-in name, since recorded
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
-from archive.errors import SettingsError, UnknownNameError
+from archive.errors import ArchiveError, SettingsError, UnknownNameError
 
 T = TypeVar("T")
 
@@ -61,6 +61,51 @@ class Registry:
             raise SettingsError(f"the {self.kind} {name!r} of another package must be a {base.__name__}, got {found!r}")
         return found
 
+    def maker(self, name: str) -> Callable[..., Any]:
+        """Return the class, or the function, that makes the object of a name.
+
+        Raises:
+            UnknownNameError: The name is not registered.
+            SettingsError: A plug-in of this name cannot be imported, or cannot be called.
+        """
+        found = self.load(name)
+        if not callable(found):
+            raise SettingsError(
+                f"the {self.kind} {name!r} of another package must be a class or a function, got {found!r}"
+            )
+        maker: Callable[..., Any] = found
+        return maker
+
+    def make(self, name: str, base: type[T], *arguments: Any, **settings: Any) -> T:
+        """Return the object that the maker of a name returns. Errors of built-in makers pass.
+
+        Args:
+            name: The name.
+            base: The class of the object.
+            *arguments: Arguments of the maker.
+            **settings: Its arguments by name.
+
+        Raises:
+            UnknownNameError: The name is not registered.
+            SettingsError: A plug-in of this name cannot be imported, its maker fails, or returns something else.
+        """
+        maker = self.maker(name)
+        try:
+            made = maker(*arguments, **settings)
+        except Exception as error:
+            if name in self.built_in or isinstance(error, ArchiveError):
+                raise
+            raise SettingsError(
+                f"the {self.kind} {name!r} of another package cannot be made: {type(error).__name__}: {error}"
+            ) from error
+        if not isinstance(made, base):
+            article = "an" if base.__name__.startswith(tuple("AEIO")) else "a"
+            raise SettingsError(
+                f"the {self.kind} {name!r} of another package must be {article} {base.__name__}, got "
+                f"{type(made).__name__}"
+            )
+        return made
+
     def _find(self, name: str) -> Any:
         if name in self.built_in:
             module, _, attribute = self.built_in[name].partition(":")
@@ -71,6 +116,10 @@ class Registry:
             return self._offered[name].load()
         except Exception as error:
             raise SettingsError(f"the {self.kind} {name!r} of another package cannot be loaded: {error}") from error
+        except SystemExit as error:
+            raise SettingsError(
+                f"the {self.kind} {name!r} of another package cannot be loaded: its module ends the process"
+            ) from error
 
     @cached_property
     def _offered(self) -> dict[str, EntryPoint]:

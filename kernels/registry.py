@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from archive.errors import SettingsError, UnknownNameError
+from archive.errors import UnknownNameError
 from archive.kernels.base import Distance
 from archive.registry import Registry
 
@@ -50,14 +50,10 @@ def get(name: str, **config: Any) -> Distance[Any]:
     Raises:
         UnknownNameError: No kernel, or no setting of the kernel, has this name.
         UsageError: A setting has an invalid value.
-        SettingsError: The kernel of a plug-in cannot be loaded.
+        SettingsError: The kernel of a plug-in cannot be loaded or made.
     """
-    maker = _KERNELS.load(name)
-    _check_settings(name, maker, config)
-    kernel = maker(**config)
-    if not isinstance(kernel, Distance):
-        raise SettingsError(f"{name!r} of the group {_KERNELS.group} must give a Distance, got {type(kernel).__name__}")
-    return kernel
+    _check_settings(name, _KERNELS.maker(name), config)
+    return _KERNELS.make(name, Distance, **config)  # type: ignore[type-abstract]
 
 
 def _check_settings(name: str, maker: Any, config: dict[str, Any]) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from archive.errors import SettingsError
 from archive.registry import Registry
 from archive.spaces.base import Mutation, Space
 
@@ -48,14 +47,12 @@ def get(name: str, **config: Any) -> Space:
 
     Raises:
         UnknownNameError: No space, or no setting of the space, has this name.
-        SettingsError: A setting has an invalid value, or a plug-in space cannot be loaded.
+        SettingsError: A setting has an invalid value, or a plug-in space cannot be loaded or made.
     """
     table = config.pop("table", None)
     if table is not None and not config:
         config = _settings_of(table)
-    space = registry.load(name)(**config)
-    if not isinstance(space, Space):
-        raise SettingsError(f"the space {name!r} of another package must be a Space, got {type(space).__name__}")
+    space = registry.make(name, Space, **config)  # type: ignore[type-abstract]
     return space if table is None else _within(space, table)
 
 

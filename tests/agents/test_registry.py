@@ -94,8 +94,15 @@ def test_an_agent_that_does_not_load(installed):
 
 def test_something_that_is_no_agent(installed):
     installed["list"] = Entry(lambda space: [])
-    with pytest.raises(SettingsError, match="must give an Agent, got list"):
+    with pytest.raises(SettingsError, match="the agent 'list' of another package must be an Agent, got list"):
         agents.get("list", spaces.get("mlp"))
+    installed["number"] = Entry(5)
+    for use in (lambda: agents.settings("number"), lambda: agents.get("number", spaces.get("mlp"))):
+        with pytest.raises(SettingsError, match="the agent 'number' of another package must be a class or a function"):
+            use()
+    installed["helpless"] = Entry(lambda: None)
+    with pytest.raises(SettingsError, match=r"'helpless' of another package cannot be made: TypeError: .* takes 0 pos"):
+        agents.get("helpless", spaces.get("mlp"))
 
 
 def test_no_agent():

@@ -48,7 +48,10 @@ def propose(archive, proposed):
         ([NETWORK], "must propose a list of Suggestion, got a Architecture in it"),
         ([Suggestion("relu/8")], "agent fixed must suggest an Architecture, got a str"),
         ([Suggestion(FOREIGN)], "agent fixed suggests a network outside the space mlp: "),
-        ([Suggestion(NETWORK, mean=np.ones(2))], "the mean of a suggestion of agent fixed must be a number, got array("),
+        (
+            [Suggestion(NETWORK, mean=np.ones(2))],
+            "the mean of a suggestion of agent fixed must be a number, got array(",
+        ),
     ],
 )
 def test_suggestions_against_the_contract_are_refused(archive, proposed, reason):

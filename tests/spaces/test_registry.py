@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,8 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
         "other": "archive.spaces.mlp:Mlp",
         "missing": "no_such_module:Space",
         "no-space": "builtins:dict",
+        "number": "math:pi",
+        "needs-more": "fractions:Fraction.from_float",
         "cnn": "archive.spaces.mlp:Mlp",
     }
     points = [EntryPoint(name, value, "archive.spaces") for name, value in offered.items()]
@@ -51,8 +54,23 @@ def test_another_package_cannot_take_a_built_in_name() -> None:
 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize(
-    ("name", "reason"), [("missing", "cannot be loaded: No module"), ("no-space", "must be a Space")]
+    ("name", "reason"),
+    [
+        ("missing", "cannot be loaded: No module"),
+        ("no-space", "must be a Space"),
+        ("number", "the space 'number' of another package must be a class or a function, got 3.14"),
+        ("needs-more", r"the space 'needs-more' of another package cannot be made: TypeError: .*missing 1 required"),
+    ],
 )
 def test_a_broken_entry_point_is_a_settings_error(name: str, reason: str) -> None:
     with pytest.raises(SettingsError, match=reason):
         spaces.get(name)
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_module_that_ends_the_process_is_a_settings_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tmp_path.joinpath("ends_the_process.py").write_text("import sys\nsys.exit(4)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    spaces.registry._offered["ends"] = EntryPoint("ends", "ends_the_process:Space", "archive.spaces")
+    with pytest.raises(SettingsError, match="'ends' of another package cannot be loaded: its module ends the process"):
+        spaces.get("ends")

@@ -40,14 +40,14 @@ def get(space: str) -> Builder:
 
     Raises:
         InvalidArchitectureError: The space has none.
-        SettingsError: Another package's builder cannot be loaded, or is none.
+        SettingsError: Another package's builder cannot be loaded or made, or is none.
     """
     if space not in names():
         raise InvalidArchitectureError(f"the trainer builds networks of {', '.join(names())}, got {space}")
     kind = registry.load(space)
     if not (isinstance(kind, type) and issubclass(kind, Builder)):
         raise SettingsError(f"the builder {space!r} of another package must be a subclass of Builder, got {kind!r}")
-    return kind()
+    return registry.make(space, Builder)  # type: ignore[type-abstract]
 
 
 def build(architecture: Architecture, form: NetworkForm, seed: int = 0) -> nn.Module:

@@ -65,6 +65,7 @@ class HybridBuilder(Builder):
 def installed(monkeypatch):
     """Pretend that another package offers builders, and that the built-in one of mlp is its own."""
     offered = {"mlp": f"{__name__}:HybridBuilder", "broken": "no_such_module:Builder", "dict": "builtins:dict"}
+    offered["abstract"] = "archive.trainer.nn.base:Builder"
     points = [EntryPoint(name, value, "archive.builders") for name, value in offered.items()]
     monkeypatch.setattr("archive.registry.entry_points", lambda group: points)
     registry = Registry("builder", "archive.builders", {"cnn": "archive.trainer.nn.graphs:CnnBuilder"})
@@ -80,7 +81,12 @@ def test_a_space_without_a_builder_is_refused_with_those_that_have_one():
 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize(
-    ("name", "reason"), [("broken", "cannot be loaded"), ("dict", "must be a subclass of Builder")]
+    ("name", "reason"),
+    [
+        ("broken", "cannot be loaded"),
+        ("dict", "must be a subclass of Builder"),
+        ("abstract", "cannot be made: TypeError: Can't instantiate abstract class Builder"),
+    ],
 )
 def test_an_unusable_entry_point_is_a_settings_error(name, reason):
     with pytest.raises(SettingsError, match=reason):
