@@ -25,10 +25,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
+from zipfile import BadZipFile
 
 from archive.architecture import codec
 from archive.errors import SettingsError, TrainingError
@@ -43,6 +45,7 @@ LOOK_SECONDS = 0.2
 """Time between two looks for an interruption while the command says nothing."""
 
 _SHOWN = 80
+_WEIGHTS = (".npz", ".safetensors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +167,7 @@ class _Conversation:
             return
         try:
             message = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             message = None
         if not isinstance(message, dict):
             shown = line[:_SHOWN].decode(errors="replace")
@@ -196,13 +199,17 @@ class _Conversation:
                 "the result of a command must be an object with metrics, weights, ended and environment, got "
                 f"{str(given)[:_SHOWN]}"
             )
-        weights = {} if given.get("weights") is None else self._weights(str(given["weights"]))
+        weights = {} if given.get("weights") is None else self._weights(given["weights"])
         return FitResult(
             given.get("metrics", {}), weights, str(given.get("ended", "")), _mapping(given.get("environment", {}))
         )
 
-    def _weights(self, name: str) -> Mapping[str, Any]:
+    def _weights(self, name: Any) -> Mapping[str, Any]:
         """Return the arrays of an `.npz` or `.safetensors` file."""
+        if not isinstance(name, str) or not name.endswith(_WEIGHTS):
+            raise TrainingError(
+                f"the weights of a command must be a file {' or '.join(_WEIGHTS)}, got {repr(name)[:_SHOWN]}"
+            )
         import numpy as np
         from safetensors import SafetensorError
         from safetensors.torch import load_file
@@ -211,9 +218,12 @@ class _Conversation:
         try:
             if path.suffix == ".safetensors":
                 return load_file(path)
-            with np.load(path, allow_pickle=False) as arrays:
+            with path.open("rb") as file:
+                arrays = np.load(file, allow_pickle=False)
+                if isinstance(arrays, np.ndarray):
+                    raise ValueError("it holds one array without a name")
                 return dict(arrays)
-        except (OSError, ValueError, SafetensorError) as error:
+        except (OSError, ValueError, EOFError, BadZipFile, zlib.error, SafetensorError) as error:
             raise TrainingError(f"the weights {name[:_SHOWN]!r} of the command cannot be read: {error}") from error
 
 

@@ -36,6 +36,22 @@ class RecipeSource:
     origin: str = "built-in"
     command: CommandRecipe | None = None
 
+    def check_file(self) -> None:
+        """Check that the file of the recipe, if it has one, can be a module; nothing is imported.
+
+        Raises:
+            SettingsError: It does not exist, or has a dot in its name.
+        """
+        if self.command is not None or (file := self._file()) is None:
+            return
+        if not file.is_file():
+            raise SettingsError(f"the recipe {self.name!r} cannot be loaded: there is no file {file}")
+        if "." in file.stem:
+            raise SettingsError(
+                f"the recipe {self.name!r} cannot be loaded: the name of its file must have no dot before "
+                f"{FILE_SUFFIX}, got {file.name!r}"
+            )
+
     def load(self) -> Fit:
         """Import the recipe, and return its function.
 
@@ -44,6 +60,7 @@ class RecipeSource:
         """
         if self.command is not None:
             return self.command
+        self.check_file()
         module, _, attribute = self.target.rpartition(":")
         try:
             found: Any = _imported(module)
@@ -68,14 +85,17 @@ class RecipeSource:
         return {"recipe": self.name, "recipe_version": self._version()}
 
     def _version(self) -> str:
-        file = self.target.rpartition(":")[0]
-        if self.command is not None or not file.endswith(FILE_SUFFIX):
+        if self.command is not None or (file := self._file()) is None:
             return self.origin
         try:
             # The content itself is private to the machine.
-            return f"sha256:{hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]}"
+            return f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()[:16]}"
         except OSError:
             return self.origin
+
+    def _file(self) -> Path | None:
+        module = self.target.rpartition(":")[0]
+        return Path(module) if module.endswith(FILE_SUFFIX) else None
 
 
 def _imported(module: str) -> Any:

@@ -14,7 +14,7 @@ from archive.launchers.base import LaunchedTrainer
 from archive.launchers.fleet import TrainerFleet
 from archive.settings import load
 from archive.trainer.storage.history_gc import trainer_logs
-from tests.support.commands import parsed
+from tests.support.commands import parsed, shell
 
 
 @pytest.fixture
@@ -163,3 +163,14 @@ def test_the_fleet_of_a_search_is_forgotten_when_its_process_has_ended(started, 
     place.write_text('{"pid": 1, "created": 1.0, "host": "elsewhere"}')
     with trainers(1, "study", settings):
         assert [fleet.name.split("-")[2] for fleet in records.saved(settings)] == ["lives", "there", "study"]
+
+
+def test_a_recipe_without_its_file_is_refused_before_anything_is_proposed(archive, store_settings, tmp_path):
+    path = store_settings.home / "recipes.toml"
+    path.touch(0o600)
+    path.write_text('[gone-away]\nfit = "no_such_training.py:fit"\n')
+    with shell(store_settings, tmp_path) as user:
+        told = user.types("search", "--task", "diabetes", "--recipe", "gone-away", "--agent", "random", code=2).stderr
+    path.unlink()
+    assert f"'gone-away' cannot be loaded: there is no file {path.with_name('no_such_training.py')}" in told
+    assert not archive.studies.names()

@@ -78,6 +78,9 @@ def test_the_result_of_a_command_has_metrics_and_weights(tmp_path):
     assert np.array_equal(outcome.weights["w"], np.eye(2))
 
 
+WITH_WEIGHTS = """echo '{"result": {"weights": "a.npz"}}'"""
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -99,6 +102,19 @@ def test_the_result_of_a_command_has_metrics_and_weights(tmp_path):
         ),
         ("""echo '{"result": 3}'""", "^the result of a command must be an object with metrics.* got 3$"),
         ("""echo '{"result": {"weights": "gone.npz"}}'""", "^the weights 'gone.npz' of the command cannot be read: "),
+        (
+            r"printf '\223NUMPY\001\000' > a.npz; " + WITH_WEIGHTS,
+            "^the weights 'a.npz' of the command cannot be read: ",
+        ),
+        ("touch a.npz; " + WITH_WEIGHTS, "^the weights 'a.npz' of the command cannot be read: No data left in file$"),
+        ("echo PK > a.npz; " + WITH_WEIGHTS, "^the weights 'a.npz' of the command cannot be read: "),
+        (r"printf 'PK\003\004' > a.npz; " + WITH_WEIGHTS, "^the weights 'a.npz' of the command .*: File is not a zip"),
+        (
+            """echo '{"result": {"weights": "a.npy"}}'""",
+            "^the weights of a command must be a file .npz or .safetensors, got 'a.npy'$",
+        ),
+        ("""echo '{"result": {"weights": 5}}'""", r"^the weights of a command must be a file .*, got 5$"),
+        ("head -c 100000 /dev/zero | tr '\\0' '['; echo", "^the command wrote a line that is not a JSON object: "),
         ("""echo '{"result": {"environment": 3}}'""", "^the environment of a result must be an object, got 3$"),
         ("true", "^the recipe reports no metric 'valid_mse', the study's objective: none$"),
     ],
@@ -107,6 +123,18 @@ def test_a_faulty_command_fails_with_its_reason(text, reason):
     with pytest.raises(TrainingError) as failed:
         run(shell(text), trial_of())
     assert re.search(reason, failed.value.reason)
+
+
+def test_one_array_is_no_weights(tmp_path):
+    fit = program("""
+        import numpy
+        numpy.save(open("a.npz", "wb"), numpy.eye(2))
+        print(json.dumps({"result": {"weights": "a.npz"}}))
+        """)
+    with pytest.raises(
+        TrainingError, match=r"'a\.npz' of the command cannot be read: it holds one array without a name"
+    ):
+        run(fit, trial_of(scratch=tmp_path))
 
 
 def test_a_line_is_bounded(monkeypatch):

@@ -143,7 +143,7 @@ def test_a_file_that_others_may_write_is_refused(home):
         ("no_such_package.training:fit", r"cannot be loaded \(no_such_package.*\): ModuleNotFoundError"),
         ("tests.support.recipes:gone", "cannot be loaded .*: AttributeError"),
         ("tests.support.recipes:NO_FUNCTION", "must be a function of a TrialContext, got a int"),
-        ("/no/such/file.py:fit", "cannot be loaded .*: ModuleNotFoundError"),
+        ("/no/such/file.py:fit", "the recipe 'mine' cannot be loaded: there is no file /no/such/file.py"),
     ],
 )
 def test_what_is_no_recipe_is_refused(target, reason, monkeypatch):
@@ -157,3 +157,10 @@ def test_a_file_with_the_name_of_another_module_is_refused(tmp_path, monkeypatch
     (tmp_path / "json.py").write_text("def fit(trial): ...\n")
     with pytest.raises(SettingsError, match="a module 'json' exists already, give it another name"):
         RecipeSource("mine", f"{tmp_path}/json.py:fit").load()
+
+
+def test_a_file_whose_name_is_no_module_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "v1.2.py").write_text("def fit(trial): ...\n")
+    with pytest.raises(SettingsError, match=r"must have no dot before \.py, got 'v1\.2\.py'"):
+        RecipeSource("mine", f"{tmp_path}/v1.2.py:fit").load()
