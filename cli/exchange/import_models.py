@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
     from archive.exchange.importers.models import Place
     from archive.store.records import Result
+    from archive.trainer.intake.models import ImportedModel
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -88,7 +89,7 @@ def model(
     made = model_of(reference, assignments(assigned, "an argument of the factory"), meta=meta)
     imported = import_model(made, shapes, fold=given["fold"])
     if place is not None and result is None:
-        _check_trainable(imported.architecture, place)
+        _check_trainable(imported, place)
     _store(ctx, imported.architecture, imported.params, imported.flops, place, result, given)
 
 
@@ -120,7 +121,7 @@ def onnx_file(ctx: click.Context, /, file: Path, inputs: tuple[str, ...], **give
     shapes, batch = ([read_input(text) for text in inputs], None) if inputs else files.inputs(model)
     imported = import_model(OnnxModule(model, batch), shapes, fold=given["fold"])
     if place is not None and result is None:
-        _check_trainable(imported.architecture, place)
+        _check_trainable(imported, place)
     _store(ctx, imported.architecture, imported.params, imported.flops, place, result, given)
 
 
@@ -168,7 +169,7 @@ def _trained(given: Mapping[str, Any]) -> Place:
     return Place(task.name, task.protocol(given["protocol"]).name, task.objective, task.direction, given["study"])
 
 
-def _check_trainable(architecture: Architecture, place: Place) -> None:
+def _check_trainable(imported: ImportedModel, place: Place) -> None:
     """Check before a trainer does that a model suits its task.
 
     Raises:
@@ -182,8 +183,10 @@ def _check_trainable(architecture: Architecture, place: Place) -> None:
     task = registry.get(place.task)
     if isinstance(task, TabularTask):
         raise UsageError(f"the task {task.name} is a table, which has no result of this model: give a --metric")
+    if not imported.params:
+        raise UsageError(f"the task {task.name} cannot train this model, which has no weights: give a --metric")
     try:
-        network.check(architecture, task.form(task.protocol(place.protocol)))
+        network.check(imported.architecture, task.form(task.protocol(place.protocol)))
     except InvalidArchitectureError as error:
         raise UsageError(f"the task {task.name} cannot train this model: {error.reason}") from error
 

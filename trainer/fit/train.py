@@ -134,6 +134,8 @@ def _prepared(
 ) -> Training:
     parts = {name: Batches.of(getattr(splits, name), device) for name in ("train", "valid", "test")}
     network = trial.module()
+    if next(network.parameters(), None) is None:
+        raise TrainingError("the network has no weights to train")
     network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     protocol = trial.protocol
     total = protocol.epochs * parts["train"].steps(protocol)

@@ -58,6 +58,7 @@ class _Conversion:
     Attributes:
         at: Node to the position of the layer whose output it is.
         tensors: Node of a weight or a buffer to the tensor's name, value, and whether it is trained.
+        changed: Names of buffers that the model changes in evaluation mode, and on which its outputs depend.
     """
 
     def __init__(self, program: ExportedProgram, inputs: Sequence[Input]) -> None:
@@ -66,6 +67,7 @@ class _Conversion:
         self.tensors: dict[fx.Node, tuple[str, torch.Tensor, bool]] = {}
         nodes = program.graph.nodes
         self.uses = Counter(source for node in nodes if node.op != "output" for source in node.all_input_nodes)
+        self.changed = self._changed_buffers()
         users = self._placeholders()
         self.at = dict(zip(users, self.draft.begin(inputs), strict=True))
         batch = users[0].meta["val"].shape[0]
@@ -77,6 +79,18 @@ class _Conversion:
             if node.op == "call_function":
                 self._call(node)
         return self.draft.end(self._outputs()), self.draft.names
+
+    def _changed_buffers(self) -> frozenset[str]:
+        signature = self.program.graph_signature
+        nodes = {node.name: node for node in self.program.graph.nodes}
+        waiting, live = [nodes[name] for name in signature.user_outputs if name in nodes], set[str]()
+        while waiting:
+            node = waiting.pop()
+            if node.name not in live:
+                live.add(node.name)
+                waiting += node.all_input_nodes
+        used = {full for name, full in signature.inputs_to_buffers.items() if name in live}
+        return frozenset(used & set(signature.buffers_to_mutate.values()))
 
     def _placeholders(self) -> list[fx.Node]:
         """Return the nodes of the user's inputs, and keep those of tensors."""
@@ -157,6 +171,11 @@ class _Conversion:
         assert isinstance(node, fx.Node)
         if node not in self.at:
             name, tensor, trained = self.tensors[node]
+            if name in self.changed:
+                raise UsageError(
+                    f"the model changes its buffer {name} in evaluation mode, and an architecture has no state: change "
+                    "it in training alone (if self.training), or leave it out of forward"
+                )
             shape = list(tensor.shape)
             if trained:
                 self.at[node] = self.draft.add("parameter", {"shape": shape}, {})

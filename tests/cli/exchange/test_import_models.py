@@ -29,6 +29,9 @@ class Broken(nn.Module):
         raise ValueError("no such thing")
 
 number = 3
+
+def flat():
+    return nn.Sequential(nn.Flatten(), nn.AdaptiveAvgPool1d(10))
 """
 MODEL = ("import", "model", "own_models:net", "--input", "4")
 
@@ -85,6 +88,8 @@ def test_a_model_to_be_trained(user, archive):
     assert archive.studies.get("mine").objective == "valid_accuracy"
     done = user.types(*model, "--set", "classes=9", code=2)
     assert "the task digits cannot train this model: the network has outputs of the shape (9,)" in done.stderr
+    flat = user.types(*model[:2], "own_models:flat", *model[3:], code=2)
+    assert "the task digits cannot train this model, which has no weights: give a --metric" in flat.stderr
     assert archive.studies.get("mine").budget == 1
 
 

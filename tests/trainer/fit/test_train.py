@@ -123,6 +123,12 @@ def test_nan_loss_fails_with_its_epoch():
         train(TINY_MLP, faulty.faulty(faulty.has_holes))
 
 
+def test_a_network_without_weights_fails_with_a_reason(monkeypatch):
+    monkeypatch.setattr(builders, "build", lambda architecture, form, seed: torch.nn.Flatten())
+    with pytest.raises(TrainingError, match="the network has no weights to train"):
+        train(TINY_MLP, registry.get("diabetes"), short("diabetes"))
+
+
 def test_infinite_loss_fails():
     protocol = short("diabetes", optimiser="sgd", learning_rate=1e6, warmup=0.0, epochs=5)
     with pytest.raises(TrainingError, match="training diverged"):

@@ -188,6 +188,21 @@ class Sized(nn.Module):
         return x[:, : int(x.max().item())]
 
 
+class Stateful(nn.Module):
+    def __init__(self, counts):
+        super().__init__()
+        self.counts = counts
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x):
+        self.calls += 1
+        return x.relu() if self.counts else x * self.calls
+
+
+def test_a_buffer_that_changes_may_not_matter():
+    assert [op for op, _ in layers(Stateful(counts=True))] == ["relu"]
+
+
 FAULTS = {
     "branch": (
         Branch(),
@@ -198,6 +213,7 @@ FAULTS = {
     "input": (nn.Linear(7, 2), r"Linear cannot be exported.*\[s\d+, 6\] X \[7, 2\]"),
     "operation": (function(lambda x: torch.linalg.svdvals(x)), r"the operation aten._linalg_svd.default is not one of"),
     "output": (function(lambda x: 3), "must return tensors"),
+    "state": (Stateful(counts=False), "changes its buffer calls in evaluation mode, .*: change it in training alone"),
 }
 
 
