@@ -105,6 +105,14 @@ def reports_from_a_fork(trial: TrialContext) -> FitResult:
     return FitResult()
 
 
+def ends_when_told(trial: TrialContext) -> FitResult:
+    """Train until the trainer stops, with a result."""
+    trial.report(1, {trial.task.objective: 1.0})
+    while not trial.stop:
+        time.sleep(0.05)
+    return FitResult(ended="enough")
+
+
 def hangs(trial: TrialContext) -> None:
     trial.report(1, {"valid_mse": 1.0})
     time.sleep(600)

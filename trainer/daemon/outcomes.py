@@ -42,13 +42,18 @@ class Outcomes:
         self.tally = Tally()
         self._client, self._paths, self._options, self._emit = client, paths, options, emit
         self._failures = self.refusals = 0
+        self._gave_up = False
         self.refusal: str | None = None
 
     @property
     def unfit(self) -> bool:
         """Whether this machine cannot train, as far as the trials in a row show that could not begin."""
         # The search that has started this trainer waits for it, and starts another one.
-        return self.refusals >= (REFUSALS if self._options.parent is None else 1)
+        return self._gave_up or self.refusals >= (REFUSALS if self._options.parent is None else 1)
+
+    def give_up(self) -> None:
+        """End because the machine is unfit: no trial that finishes meanwhile changes the reason."""
+        self._gave_up = True
 
     def complete(self, claim: Claim, result: Result, *, keep: bool = True) -> None:
         """Record a result.

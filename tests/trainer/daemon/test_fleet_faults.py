@@ -9,11 +9,12 @@ import pytest
 from archive.queue import workers
 from archive.queue.causes import Cause
 from archive.store.records import State
+from archive.trainer.daemon import events
 from archive.trainer.daemon.options import Tally
 from archive.trainer.trial import devices
 from archive.trainer.trial.devices import Device
 from tests.support import serve, wait_until
-from tests.support.daemons import NETS, propose, recipe, states
+from tests.support.daemons import NETS, in_thread, propose, recipe, states
 from tests.support.networks.nets import net
 
 GPU = Device("cuda", "cuda:0", "H100", 80 << 30, visible="0")
@@ -41,6 +42,19 @@ def test_dead_gpu_fails_nothing(archive, monkeypatch, trainer):
     sound = trainer(once=True)
     assert sound.run() == Tally(complete=1)
     assert archive.proposals.get(refused[0].id).state is State.COMPLETE
+
+
+def test_a_trial_that_finishes_at_the_end_leaves_the_machine_unfit(archive, trainer):
+    propose(archive, NETS[:1], protocol="diabetes/1+recipe:mine", name="first")
+    daemon, reports = recipe(trainer(slots=2), mine="ends_when_told", faulty="no_such_function"), []
+    daemon.observers.append(lambda event: isinstance(event, events.EpochTrained) and reports.append(event))
+    thread = in_thread(daemon)
+    wait_until(lambda: reports, 60, "the training of the first study")
+    propose(archive, NETS, protocol="diabetes/1+recipe:faulty", name="second")
+    thread.join()
+    assert daemon.tally == Tally(complete=1, returned=3)
+    assert states(archive, "first") == [State.COMPLETE]
+    assert daemon.outcomes.unfit and "no_such_function" in daemon.outcomes.refusal
 
 
 def test_out_of_memory_beside_a_neighbour_is_tried_alone(archive, tmp_path, trainer):
