@@ -81,7 +81,7 @@ def create(text: str, home: Path) -> tuple[str, TrialObserver]:
         raise SettingsError(
             f"the observer {name} needs the package {', '.join(absent)}, which is not installed{remedy}"
         )
-    return name, kind(home, **values)
+    return name, registry.make(name, TrialObserver, home, **values)  # type: ignore[type-abstract]
 
 
 def _values(name: str, kind: type[TrialObserver], text: str) -> dict[str, Any]:

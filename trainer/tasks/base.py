@@ -121,8 +121,14 @@ class Task:
         return NetworkForm(self.input_shape, self.outputs, self.kind, normalise, rules.network)
 
     def load(self, protocol: TrainingProtocol | None = None) -> Splits:
-        """Return the training, validation and test parts of the data, always the same ones."""
-        return self.loader(protocol or self.protocols[0])
+        """Return the training, validation and test parts of the data, always the same ones.
+
+        Raises:
+            TrainingError: The loader returns something else.
+        """
+        from archive.trainer.tasks.checking import checked
+
+        return checked(self, self.loader(protocol or self.protocols[0]))
 
     def _suits(self, space: str) -> bool:
         try:

@@ -91,6 +91,11 @@ def get(name: str) -> Task | TabularTask:
     task = registry.load(name)
     if not isinstance(task, Task | TabularTask):
         raise SettingsError(f"the task {name!r} of another package must be a Task, got a {type(task).__name__}")
+    if task.name != name:
+        # Trainers look a study's task up by the name that the study records.
+        raise SettingsError(
+            f"the task {name!r} of another package has the name {task.name!r}: the entry point needs the same"
+        )
     return task
 
 

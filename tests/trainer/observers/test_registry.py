@@ -8,6 +8,7 @@ import pytest
 
 from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.trainer.observers import registry
+from archive.trainer.observers.base import TrialObserver
 from archive.trainer.observers.mlflow import MlflowObserver
 from archive.trainer.observers.redaction import redacted
 from tests.support.observers import Counts
@@ -80,6 +81,17 @@ def test_an_entry_point_that_is_no_observer_is_refused(monkeypatch):
     monkeypatch.setattr(registry.registry, "_loaded", {})
     with pytest.raises(SettingsError, match="the observer 'other' of another package must be a TrialObserver"):
         registry.create("other", HOME)
+
+
+def test_an_observer_that_cannot_be_made_is_one_message(monkeypatch):
+    class Broken(TrialObserver):
+        def __init__(self, home):
+            raise RuntimeError("no network")
+
+    monkeypatch.setitem(registry.registry._loaded, "broken", Broken)
+    monkeypatch.setattr(Broken, "__abstractmethods__", frozenset())
+    with pytest.raises(SettingsError, match="'broken' of another package cannot be made: RuntimeError: no network"):
+        registry.create("broken", HOME)
 
 
 def test_secrets_are_removed_from_what_is_logged():

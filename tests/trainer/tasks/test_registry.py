@@ -50,6 +50,12 @@ def test_a_task_of_another_package_must_be_a_task(monkeypatch):
         registry.get("odd")
 
 
+def test_a_task_of_another_package_has_the_name_of_its_entry_point(monkeypatch):
+    monkeypatch.setitem(registry.registry._loaded, "odd", registry.DIABETES)
+    with pytest.raises(SettingsError, match="the task 'odd' of another package has the name 'diabetes'"):
+        registry.get("odd")
+
+
 TRAINED = [name for name in registry.names() if isinstance(registry.get(name), registry.Task)]
 PROTOCOLS = [(name, protocol) for name in TRAINED for protocol in registry.get(name).protocols]
 
