@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -137,8 +138,8 @@ def _results(given: Mapping[str, Any], origin: str) -> tuple[Place | None, Resul
     read = _read(given["results"]) if given["results"] else {}
     metrics = {**read.pop("metrics", {}), **assignments(given["metrics"], "a metric")}
     for name, value in metrics.items():
-        if not _is_number(value):
-            raise UsageError(f"the metric {name} must be a number, got {value!s:.60}")
+        if not _is_number(value) or not math.isfinite(value):
+            raise UsageError(f"the metric {name} must be a finite number, got {value!s:.60}")
     for option in ("results", "objective", "minimise"):
         if given[option] and not metrics:
             raise UsageError(f"--{option} needs a metric: by --metric, or as one of metrics in the file of --results")

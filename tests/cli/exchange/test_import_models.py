@@ -127,7 +127,7 @@ FAULTS = {
     "input": (("own_models:net", "--input", "4x"), "an input is given as 3x224x224"),
     "metric": (
         ("own_models:net", "--metric", "accuracy=high", "--task", "iris"),
-        "accuracy must be a number, got high",
+        "accuracy must be a finite number, got high",
     ),
     "no task": (("own_models:net", "--metric", "accuracy=1"), "needs --task"),
     "no metric": (("own_models:net", "--task", "iris"), "--task needs a metric, or --study"),
@@ -151,7 +151,15 @@ FAULTS = {
         "--minimise needs a metric",
     ),
     "protocol of nothing": (("own_models:net", "--protocol", "p"), "a protocol or a study needs --task"),
-    "huge metric": (("own_models:net", "--metric", f"a={'9' * 400}", "--task", "iris"), "must be a number, got 999"),
+    "no number": (("own_models:net", "--metric", "a=NaN", "--task", "iris"), "a must be a finite number, got nan"),
+    "infinite": (
+        ("own_models:net", "--results", "nan.json", "--metric", "a=1", "--task", "iris"),
+        "the metric b must be a finite number, got -inf",
+    ),
+    "huge metric": (
+        ("own_models:net", "--metric", f"a={'9' * 400}", "--task", "iris"),
+        "must be a finite number, got 999",
+    ),
     "huge seed": (
         ("own_models:net", "--results", "seed.json", "--task", "iris"),
         f"invalid seed: {2**64 - 1}; a whole number has 64 bits",
@@ -165,6 +173,7 @@ def test_a_mistake_is_one_line(user, tmp_path, case):
     (tmp_path / "key.json").write_text('{"accuracy": 1}')
     (tmp_path / "value.json").write_text('{"metrics": {"a": 1}, "epochs": "ten"}')
     (tmp_path / "bare.json").write_text('{"curve": {"a": [1, 2]}, "epochs": 2}')
+    (tmp_path / "nan.json").write_text('{"metrics": {"b": -1e999}}')
     (tmp_path / "seed.json").write_text(json.dumps({"metrics": {"a": 2**70}, "seed": 2**64 - 1}))
     arguments, reason = FAULTS[case]
     if "--input" not in arguments:
