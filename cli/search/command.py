@@ -215,9 +215,8 @@ def search(
             request = request_of(options, named(archive, options.study or ""), access)
         if trainers and isinstance(request.protocol, TrainingProtocol):
             # Trainers elsewhere may have other recipes.
-            source = RecipeAccess(archive.connection.settings.home).find(request.protocol.recipe)
-            if launcher.name == "local":
-                source.check_file()
+            recipes = RecipeAccess(archive.connection.settings.home)
+            recipes.find(request.protocol.recipe, with_file=launcher.name == "local")
         more = _has_more(archive, request.study.name, budget)
         study = opened(archive, request, options, budget=None if more else budget, seed=seed, sources=sources)
         if task_name is not None:

@@ -53,6 +53,7 @@ class Outcomes:
 
     def give_up(self) -> None:
         """End because the machine is unfit: no trial that finishes meanwhile changes the reason."""
+        log.error("this machine cannot train refusals=%d", self.refusals)
         self._gave_up = True
 
     def complete(self, claim: Claim, result: Result, *, keep: bool = True) -> None:

@@ -165,7 +165,6 @@ class Trainer:
         if requests > 1 or (requests and not (options.drain and self.in_flight)):
             return True
         if self.outcomes.unfit:
-            log.error("this machine cannot train refusals=%d", self.outcomes.refusals)
             self.outcomes.give_up()
             return True
         if self.stop_signal.parent_gone() or self.time_limit.is_over(len(self.in_flight)):

@@ -80,8 +80,12 @@ class RecipeAccess:
             if name not in sources:
                 raise UnknownNameError("recipe", name, sources)
 
-    def find(self, name: str) -> RecipeSource:
+    def find(self, name: str, *, with_file: bool = False) -> RecipeSource:
         """Return a recipe by the name that a study gives.
+
+        Args:
+            name: The name.
+            with_file: Whether its file must exist.
 
         Raises:
             SettingsError: It is not on this machine, or may not run here; another trainer may have it.
@@ -93,6 +97,8 @@ class RecipeAccess:
                 f"the recipe {name!r} is not on this machine: install its package, or name it in {machine.FILE} of the "
                 "trainer's home"
             )
+        if with_file:
+            self.sources[name].check_file()
         return self.sources[name]
 
 
