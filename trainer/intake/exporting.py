@@ -18,12 +18,13 @@ import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
-from torch.export import Dim, ExportedProgram
+from torch.export import Dim, ExportedProgram, exported_program
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from archive.architecture.aten.wiring import Input
@@ -35,6 +36,12 @@ STAND_INS = "archive_intake"
 """Namespace of the stand-ins."""
 
 _MODES = ("batch_norm", "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
+# What `run_decompositions` consists of, in PyTorch 2.8 and later.
+_INTERNAL = (
+    "_decompose_exported_program",
+    "_split_decomp_table_to_cia_and_python_decomp",
+    "_special_op_to_preserve_cia",
+)
 # Not 1, which torch.export would take for a constant.
 _BATCH = 2
 
@@ -61,8 +68,7 @@ def exported(model: nn.Module, inputs: Sequence[Input]) -> ExportedProgram:
         with _quiet(), torch.no_grad():
             program = _traced(model, _examples(model, inputs))
             _stand_in(program)
-            found: ExportedProgram = program.run_decompositions(_table())
-            return found
+            return _decomposed(program)
     except UsageError:
         raise
     except Exception as error:
@@ -86,6 +92,35 @@ def _traced(model: nn.Module, examples: tuple[torch.Tensor, ...]) -> ExportedPro
 def _examples(model: nn.Module, inputs: Sequence[Input]) -> tuple[torch.Tensor, ...]:
     device = next((tensor.device for tensor in (*model.parameters(), *model.buffers())), torch.device("cpu"))
     return tuple(torch.zeros((_BATCH, *one.shape), dtype=getattr(torch, one.dtype), device=device) for one in inputs)
+
+
+def _decomposed(program: ExportedProgram) -> ExportedProgram:
+    """Return a program after its decomposition to the core set and the operations that are kept.
+
+    `run_decompositions` overrides all composite operations of PyTorch meanwhile, which takes longer than the rest of
+    the import of a small model. They decompose by themselves: only those that are kept need an override.
+    """
+    torch_export: Any = exported_program
+    if not all(hasattr(torch_export, name) for name in _INTERNAL):
+        return program.run_decompositions(_table())
+    kept, table = _overrides()
+    found: ExportedProgram = torch_export._decompose_exported_program(
+        program,
+        cia_to_decomp=kept,
+        python_decomp_table=dict(table),
+        joint_loss_index=None,
+        decompose_custom_triton_ops=False,
+    )
+    return found
+
+
+@cache
+def _overrides() -> tuple[dict[Any, Any], dict[Any, Any]]:
+    """Return the composite operations that are kept, with their override, and the decompositions of the others."""
+    torch_export: Any = exported_program
+    composite, table = torch_export._split_decomp_table_to_cia_and_python_decomp(dict(_table()))
+    keeps = torch_export._special_op_to_preserve_cia
+    return {op: override for op, override in composite.items() if override is keeps}, table
 
 
 def _table() -> Any:
