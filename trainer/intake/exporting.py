@@ -102,7 +102,8 @@ def _decomposed(program: ExportedProgram) -> ExportedProgram:
     """
     torch_export: Any = exported_program
     if not all(hasattr(torch_export, name) for name in _INTERNAL):
-        return program.run_decompositions(_table())
+        own: ExportedProgram = program.run_decompositions(_table())
+        return own
     kept, table = _overrides()
     found: ExportedProgram = torch_export._decompose_exported_program(
         program,
