@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import itertools
 import os
 import shutil
 import subprocess
@@ -144,14 +145,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByScope(config, log)
 
 
+@pytest.fixture(scope="session")
+def default_homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Names of folders in turn, which exist once a test writes to its own."""
+    folder = tmp_path_factory.mktemp("homes")
+    return (folder / str(count) for count in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_environment(default_homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep a test away from the archive and the credentials of the user who runs it."""
     kept = ("ARCHIVE_DATA_DIR", "ARCHIVE_JAVA_OPTIONS")
     for name in os.environ:
         if name.startswith("ARCHIVE_") and not name.startswith("ARCHIVE_TEST_") and name not in kept:
             monkeypatch.delenv(name)
-    monkeypatch.setenv("ARCHIVE_HOME", str(tmp_path / "default-home"))
+    monkeypatch.setenv("ARCHIVE_HOME", str(next(default_homes)))
 
 
 @pytest.fixture
