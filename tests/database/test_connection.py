@@ -10,6 +10,7 @@ import pytest
 from neo4j.exceptions import TransientError
 
 from archive import settings
+from archive.database import message_size
 from archive.database.connection import Connection
 from archive.database.statements import write_all
 from archive.database.user_query import run_query
@@ -53,9 +54,17 @@ def test_a_write_that_raises_leaves_nothing(connection):
     assert connection.read(count)["n"] == 0
 
 
-def test_a_statement_that_arcadedb_does_not_take_is_refused(connection):
+def test_a_statement_that_arcadedb_does_not_take_is_refused(connection, monkeypatch):
     # Three rows of 6 MB. Without an answer, the call would last for ever.
     rows = [{"id": name, "values": [0.5] * 700_000} for name in "abc"]
+    if connection.dialect == "neo4j":
+        assert connection.read(partial(entries, rows=rows)) == 2_100_000
+    else:
+        with pytest.raises(MessageTooLargeError, match=r"15 MiB in one statement, got 18\.0 MiB"):
+            connection.read(partial(entries, rows=rows))
+        assert connection.read(partial(entries, rows=rows[:2])) == 1_400_000
+    monkeypatch.setattr(message_size, "LARGEST_BYTES", 2**20)
+    rows = [{"id": name, "values": [0.5] * 70_000} for name in "abc"]
     work = partial(entries, rows=rows)
     for call in (
         partial(connection.read, work),
@@ -64,11 +73,10 @@ def test_a_statement_that_arcadedb_does_not_take_is_refused(connection):
         lambda: run_query(connection, ENTRIES, {"rows": rows}).rows[0][0],
     ):
         if connection.dialect == "neo4j":
-            assert call() == 2_100_000
+            assert call() == 210_000
             continue
-        with pytest.raises(MessageTooLargeError, match=r"15 MiB in one statement, got 18\.0 MiB"):
+        with pytest.raises(MessageTooLargeError, match=r"1 MiB in one statement, got 1\.8 MiB"):
             call()
-    assert connection.read(partial(entries, rows=rows[:2])) == 1_400_000
 
 
 def entries(tx, rows):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from archive.database import message_size
 from archive.errors import QueryError, StoreUnavailableError
 from archive.queue.updates import Completion, Failure, Release, Report
 from archive.store.records import Result, State
@@ -242,17 +243,18 @@ def test_rejected_notice_does_not_stop_others(archive, own, rejects, tmp_path, h
     assert not [event for event in happened if isinstance(event, events.StoreUnreachable)]
 
 
-def test_result_that_the_server_does_not_take_is_set_aside_at_once(archive, own, tmp_path, happened):
+def test_result_that_the_server_does_not_take_is_set_aside_at_once(archive, own, tmp_path, happened, monkeypatch):
     propose(archive, cells(2))
     claims = own.claim(2)
-    own.enqueue(Completion(claims[0].id, claims[0].token, Result(0.5, curve={"loss": [0.5] * 2_000_000})))
+    monkeypatch.setattr(message_size, "LARGEST_BYTES", 2**20)
+    own.enqueue(Completion(claims[0].id, claims[0].token, Result(0.5, curve={"loss": [0.5] * 200_000})))
     own.enqueue(Completion(claims[1].id, claims[1].token, Result(0.5)))
     own.flush()
     assert states(archive) == [State.RUNNING, State.COMPLETE]
     assert [path.suffix for path in (tmp_path / "outbox").iterdir()] == [".refused"]
     refused = [event for event in happened if isinstance(event, events.ResultRefused)]
     assert [event.proposal for event in refused] == [claims[0].id]
-    assert "got 26.7 MiB" in refused[0].reason
+    assert "got 2.7 MiB" in refused[0].reason
     assert not own.unreachable
 
 

@@ -39,11 +39,11 @@ def encoder(**settings: bool) -> nn.TransformerEncoderLayer:
     return nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, **settings)
 
 
-# Five steps of sixteen features: three projections with biases, scores and means of the values, and a projection.
-ATTENTION = 5 * 48 * 17 + 2 * 5 * 5 * 16 + 5 * 16 * 17
-ENCODER = ATTENTION + 5 * 32 * 17 + 5 * 16 * 33
+# Three steps of sixteen features: three projections with biases, scores and means of the values, and a projection.
+ATTENTION = 3 * 48 * 17 + 2 * 3 * 3 * 16 + 3 * 16 * 17
+ENCODER = ATTENTION + 3 * 32 * 17 + 3 * 16 * 33
 # Matrices of the input and of the state, and two biases, for each of four (three) gates.
-LSTM, GRU = (5 * gates * 8 * (16 + 8 + 2) for gates in (4, 3))
+LSTM, GRU = (3 * gates * 8 * (16 + 8 + 2) for gates in (4, 3))
 
 COUNTED: dict[str, tuple[Callable[[], nn.Module], int]] = {
     "attention": (attention, ATTENTION),
@@ -54,9 +54,9 @@ COUNTED: dict[str, tuple[Callable[[], nn.Module], int]] = {
     "lstm": (lambda: first(nn.LSTM(16, 8, batch_first=True)), LSTM),
     "lstm of two layers": (
         lambda: first(nn.LSTM(16, 8, 2, batch_first=True, bidirectional=True)),
-        2 * LSTM + 2 * 5 * 32 * (16 + 8 + 2),
+        2 * LSTM + 2 * 3 * 32 * (16 + 8 + 2),
     ),
-    "lstm without biases": (lambda: first(nn.LSTM(16, 8, bias=False, batch_first=True)), 5 * 32 * (16 + 8)),
+    "lstm without biases": (lambda: first(nn.LSTM(16, 8, bias=False, batch_first=True)), 3 * 32 * (16 + 8)),
     "gru": (lambda: first(nn.GRU(16, 8, batch_first=True)), GRU),
 }
 
@@ -65,9 +65,9 @@ COUNTED: dict[str, tuple[Callable[[], nn.Module], int]] = {
 def test_fused_layers_count_as_their_products(case: str) -> None:
     make, expected = COUNTED[case]
     model = make()
-    assert costs.flops(model, (5, 16)) == expected
-    imported = import_model(model, [Input((5, 16))])
-    assert imported.flops == costs.flops(network.rebuilt(imported.architecture), (5, 16)) == expected
+    assert costs.flops(model, (3, 16)) == expected
+    imported = import_model(model, [Input((3, 16))])
+    assert imported.flops == costs.flops(network.rebuilt(imported.architecture), (3, 16)) == expected
 
 
 def test_a_bilinear_layer_counts_its_weight_for_each_input() -> None:
@@ -79,7 +79,7 @@ def test_a_bilinear_layer_counts_its_weight_for_each_input() -> None:
 def test_recurrent_layers_of_a_gpu_count_all_their_weights() -> None:
     weights = [torch.empty(32, 16), torch.empty(32, 8), torch.empty(32), torch.empty(32)]
     count = costs._COUNTS[torch.ops.aten._cudnn_rnn]
-    assert count((), torch.empty(5, 1, 16), weights, 4) == LSTM
+    assert count((), torch.empty(3, 1, 16), weights, 4) == LSTM
 
 
 @pytest.mark.parametrize("fused", [True, False])
@@ -87,7 +87,7 @@ def test_a_measurement_leaves_the_fast_path_as_it_was(fused: bool) -> None:
     before = torch.backends.mha.get_fastpath_enabled()
     try:
         torch.backends.mha.set_fastpath_enabled(fused)
-        costs.flops(encoder(), (5, 16))
+        costs.flops(encoder(), (3, 16))
         with pytest.raises(RuntimeError):
             costs.flops(nn.Linear(3, 2), (4,))
         assert torch.backends.mha.get_fastpath_enabled() is fused
