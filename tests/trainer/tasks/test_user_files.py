@@ -33,11 +33,11 @@ def numbers(n=60, seed=0):
 
 
 def test_a_csv_is_a_task_that_is_trained(tmp_path):
-    path = table(tmp_path / "houses.csv", numbers(1000))
+    path = table(tmp_path / "houses.csv", numbers(500))
     task = registry.get(f"csv:{path}#y")
     protocol = task.protocol()
     assert (task.kind, task.metric, task.input_shape, task.spaces) == ("regression", "mse", (2,), ("mlp",))
-    assert (protocol.train, protocol.valid, protocol.test, protocol.split) == (600, 200, 200, "shuffled")
+    assert (protocol.train, protocol.valid, protocol.test, protocol.split) == (300, 100, 100, "shuffled")
     assert task.label == "houses-y"
     assert protocol.name.startswith("csv/")
     task, protocol = pickle.loads(pickle.dumps((task, protocol)))
@@ -45,7 +45,7 @@ def test_a_csv_is_a_task_that_is_trained(tmp_path):
     assert outcome.value < 0.5
     assert train(TINY_MLP, task, protocol).value == outcome.value
     inputs = np.concatenate([part.inputs for part in (task.load().train, task.load().valid, task.load().test)])
-    assert len(np.unique(inputs, axis=0)) == 1000
+    assert len(np.unique(inputs, axis=0)) == 500
 
 
 def test_protocol_depends_on_the_content_and_target_on_the_name(tmp_path):
