@@ -29,7 +29,7 @@ def test_the_first_proposal_uses_what_the_trainers_measured(archive, user, monke
     # Agents use proxies of twenty networks and more, which trainers measure for half a minute.
     for module in (knowledge, initial_design):
         monkeypatch.setattr(module, "LEAST", COUNT - 1)
-    command = ("search", "--agent", "portfolio", "--task", "diabetes", "--space", "mlp", "--study", "s")
+    command = ("search", "--agent", "portfolio", "--task", "digits", "--space", "mlp", "--study", "s")
     options = ("--trainers", "2", "--device", "cpu", "--proxies", str(COUNT), "--json")
     done = user.types(*command, "--budget", "2", *options)
     assert done.returncode == 0, done.stderr
