@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from archive.agents.bayesopt.portfolio_members import MemberModel
 from archive.agents.surrogates.base import Array
@@ -57,6 +56,8 @@ class ProxyFeatures:
     def __init__(self, table: ProxyTable, structure: MemberModel) -> None:
         """Compute r and z."""
         self.networks, self._row, self._structure = table.networks, table.rows, structure
+        from scipy.stats import rankdata  # loads a third of a second of modules, which few searches need
+
         ranks: Array = (rankdata(table.scores, axis=0, nan_policy="omit") - 0.5) / np.isfinite(table.scores).sum(axis=0)
         ranks = np.where(np.isnan(ranks), 0.5, ranks)
         varied = np.flatnonzero(np.ptp(ranks, axis=0) > 0).tolist()

@@ -155,7 +155,7 @@ def test_a_reader_that_ends_early_is_no_error(monkeypatch):
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as stdout:
-        command = [sys.executable, "-m", "archive.cli.main", "agents"]
+        command = [sys.executable, "-m", "archive.cli.main", "tasks"]
         done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -164,7 +164,7 @@ def test_a_reader_that_ends_early_is_no_error(monkeypatch):
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_a_full_disk_is_one_line(options):
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "archive.cli.main", "agents", *options]
+        command = [sys.executable, "-m", "archive.cli.main", "tasks", *options]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (1, "error: nothing more can be written: No space left on device\n")
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import rankdata
 
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.many.features import Integers
@@ -76,6 +75,8 @@ def split(networks: int) -> tuple[Integers, Integers]:
 
 def spearman(first: Array, second: Array) -> float:
     """Return the rank correlation of two (h,) arrays; 0 where one of them is constant."""
+    from scipy.stats import rankdata  # loads a third of a second of modules, which few searches need
+
     ranks = rankdata([first, second], axis=1)
     centred = ranks - ranks.mean(axis=1, keepdims=True)
     norms = np.sqrt(np.square(centred).sum(axis=1))
