@@ -36,12 +36,6 @@ STAND_INS = "archive_intake"
 """Namespace of the stand-ins."""
 
 _MODES = ("batch_norm", "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
-# What `run_decompositions` consists of, in PyTorch 2.8 and later.
-_INTERNAL = (
-    "_decompose_exported_program",
-    "_split_decomp_table_to_cia_and_python_decomp",
-    "_special_op_to_preserve_cia",
-)
 # Not 1, which torch.export would take for a constant.
 _BATCH = 2
 
@@ -101,18 +95,19 @@ def _decomposed(program: ExportedProgram) -> ExportedProgram:
     the import of a small model. They decompose by themselves: only those that are kept need an override.
     """
     torch_export: Any = exported_program
-    if not all(hasattr(torch_export, name) for name in _INTERNAL):
-        own: ExportedProgram = program.run_decompositions(_table())
-        return own
-    kept, table = _overrides()
-    found: ExportedProgram = torch_export._decompose_exported_program(
-        program,
-        cia_to_decomp=kept,
-        python_decomp_table=dict(table),
-        joint_loss_index=None,
-        decompose_custom_triton_ops=False,
-    )
-    return found
+    try:
+        kept, table = _overrides()
+        decomposed: ExportedProgram = torch_export._decompose_exported_program(
+            program,
+            cia_to_decomp=kept,
+            python_decomp_table=dict(table),
+            joint_loss_index=None,
+            decompose_custom_triton_ops=False,
+        )
+    except (AttributeError, TypeError):
+        # Private functions, which another release of PyTorch may lack or change.
+        decomposed = program.run_decompositions(_table())
+    return decomposed
 
 
 @cache
