@@ -69,12 +69,14 @@ class InheritedWeights:
         """Return the weights, by the names of the module's `state_dict`.
 
         Raises:
-            WeightsError: They cannot be read, or do not fit.
+            WeightsError: They cannot be read, do not fit, or are not finite.
         """
+        from archive.trainer.morphism import checking
         from archive.trainer.storage import weights_file
 
         saved = weights_file.load(self.weights)
         try:
+            checking.check(self.weights.uri, saved.architecture, saved.weights, self.task.form(self.protocol))
             return adapt(saved.architecture, saved.weights, self.architecture, self.task, self.protocol, self.seed)
         except InvalidArchitectureError as error:
             raise WeightsError(str(error)) from error

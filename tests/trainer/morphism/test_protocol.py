@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 from dataclasses import replace
 
@@ -178,6 +179,31 @@ def test_altered_weights_are_not_inherited_and_training_starts_from_the_seed(arc
     plain = propose(archive, CHILD, protocol="diabetes/1")
     run()
     assert (value, epochs) == result_of(archive, plain)[:2]
+
+
+def replaced(archive, evaluation, own, tensors):
+    """Give an evaluation other weights, as a recipe may return them."""
+    architecture = weights_file.load(archive.weights.of_evaluation(evaluation)).architecture
+    other = weights_file.save(own[0], architecture, tensors, {})
+    query = "MATCH (e:Evaluation {id: $id})-[:SAVED]->(w:Weights) SET w += $new"
+    new = {"uri": other.uri, "sha256": other.sha256, "bytes": other.bytes}
+    archive.query(query, {"id": evaluation, "new": new}, write=True)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_not_inherited_and_training_starts_from_the_seed(archive, run, own, number):
+    first = propose(archive, PARENT)
+    run()
+    tensors = weights_file.load(archive.weights.of_evaluation(first)).weights
+    tensors["layers.1.affine.weight"][0, 0] = number
+    replaced(archive, first, own, tensors)
+    child = propose(archive, CHILD, PARENT)
+    run()
+    value, epochs, environment = result_of(archive, child)
+    error = environment["inherited"]["error"]
+    assert error.endswith("are not finite: NaN or infinity in layers.1.affine.weight")
+    assert epochs > PROTOCOL.inherited_epochs
+    assert math.isfinite(value)
 
 
 @pytest.mark.every_server
