@@ -13,13 +13,20 @@ def assignments(texts: Iterable[str], what: str) -> dict[str, Any]:
     """Return values by name. Values are parsed as JSON; a value that is no JSON is a string.
 
     Args:
-        texts: Strings `NAME=VALUE`; the last one of a name counts.
+        texts: Strings `NAME=VALUE`, each name once.
         what: Name of the kind, for the error (`"a parameter"`).
 
     Raises:
-        UsageError: A string has another form.
+        UsageError: A string has another form, or a name has two values.
     """
-    return dict(assignment(text, what) for text in texts)
+    values: dict[str, Any] = {}
+    written: dict[str, str] = {}
+    for text in texts:
+        name, value = assignment(text, what)
+        if name in written:
+            raise UsageError(f"{what} must have one value, got {written[name]:.60} and {text:.60}")
+        written[name], values[name] = text, value
+    return values
 
 
 def assignment(text: str, what: str) -> tuple[str, Any]:
