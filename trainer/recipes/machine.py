@@ -24,10 +24,10 @@ from typing import Any
 from archive.errors import SettingsError, UsageError
 from archive.store.protocol_names import check_word
 from archive.trainer.recipes.command import CommandRecipe
-from archive.trainer.recipes.source import FILE_SUFFIX, RecipeSource
+from archive.trainer.recipes.source import FILE_SUFFIX, MACHINE, RecipeSource
 from archive.user_paths import expanded
 
-FILE = "recipes.toml"
+FILE = MACHINE
 
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 

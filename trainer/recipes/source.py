@@ -5,7 +5,6 @@ The daemon finds the source of a recipe by its name; only the process of a trial
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from dataclasses import dataclass
 from importlib import import_module
@@ -16,8 +15,12 @@ from archive.errors import SettingsError
 from archive.store.protocol_names import DEFAULT_RECIPE
 from archive.trainer.recipes.base import Fit
 from archive.trainer.recipes.command import CommandRecipe
+from archive.trainer.recipes.module_version import digest_of, version_of
 
 FILE_SUFFIX = ".py"
+
+MACHINE = "recipes.toml"
+"""Origin of the recipes that the file of this name in the trainer's home has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +88,13 @@ class RecipeSource:
         return {"recipe": self.name, "recipe_version": self._version()}
 
     def _version(self) -> str:
-        if self.command is not None or (file := self._file()) is None:
+        if self.command is not None:
             return self.origin
-        try:
-            # The content itself is private to the machine.
-            return f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()[:16]}"
-        except OSError:
+        if (file := self._file()) is not None:
+            return digest_of(file) or self.origin
+        if self.origin != MACHINE:
             return self.origin
+        return version_of(self.target.rpartition(":")[0]) or self.origin
 
     def _file(self) -> Path | None:
         module = self.target.rpartition(":")[0]
