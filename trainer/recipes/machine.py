@@ -76,6 +76,8 @@ def _function(path: Path, where: str, fit: Any) -> str:
     module, separator, attribute = fit.rpartition(":") if isinstance(fit, str) else ("", "", "")
     if not (module and separator and attribute):
         raise SettingsError(f"{where} must have fit = 'module:function' or 'file.py:function', got {fit!r}")
+    if "\0" in fit:
+        raise SettingsError(f"{where} must have fit without NUL bytes, got {fit!r}")
     if module.endswith(FILE_SUFFIX):
         module = str(path.parent.joinpath(expanded(module)))
     return f"{module}:{attribute}"
@@ -85,6 +87,8 @@ def _command(path: Path, where: str, entry: dict[str, Any]) -> CommandRecipe:
     words, data = entry["command"], entry.get("data", False)
     if not (isinstance(words, list) and words and all(isinstance(word, str) for word in words)):
         raise SettingsError(f'{where} must have command = ["program", "argument", …], got {words!r}')
+    if word := next((word for word in words if "\0" in word), None):
+        raise SettingsError(f"{where} must have a command without NUL bytes, got {word!r}")
     if not isinstance(data, bool):
         raise SettingsError(f"{where} must have data = true or false, got {data!r}")
     program, *arguments = words
