@@ -25,10 +25,10 @@ def checked(agent: Agent, suggestions: Any) -> list[Suggestion]:
         UsageError: They are no list of `Suggestion`, one is no member of the space, or a prediction is no number.
     """
     if not isinstance(suggestions, list | tuple):
-        raise UsageError(f"{_named(agent)} must propose a list of Suggestion, got a {type(suggestions).__name__}")
+        raise UsageError(f"{_named(agent)} must propose a list of Suggestion, got {type(suggestions).__name__}")
     for one in suggestions:
         if not isinstance(one, Suggestion):
-            raise UsageError(f"{_named(agent)} must propose a list of Suggestion, got a {type(one).__name__} in it")
+            raise UsageError(f"{_named(agent)} must propose a list of Suggestion, got {type(one).__name__} in it")
         _check_network(agent, agent.space, one.architecture)
         for name in _PREDICTION:
             _check_number(agent, name, getattr(one, name))
@@ -37,7 +37,7 @@ def checked(agent: Agent, suggestions: Any) -> list[Suggestion]:
 
 def _check_network(agent: Agent, space: Space, network: Any) -> None:
     if not isinstance(network, Architecture):
-        raise UsageError(f"{_named(agent)} must suggest an Architecture, got a {type(network).__name__}")
+        raise UsageError(f"{_named(agent)} must suggest an Architecture, got {type(network).__name__}")
     try:
         space.validate(network)
     except InvalidArchitectureError as error:

@@ -43,10 +43,10 @@ def propose(archive, proposed):
 @pytest.mark.parametrize(
     ("proposed", "reason"),
     [
-        (None, "agent fixed must propose a list of Suggestion, got a NoneType"),
-        ((Suggestion(NETWORK) for _ in range(2)), "must propose a list of Suggestion, got a generator"),
-        ([NETWORK], "must propose a list of Suggestion, got a Architecture in it"),
-        ([Suggestion("relu/8")], "agent fixed must suggest an Architecture, got a str"),
+        (None, "agent fixed must propose a list of Suggestion, got NoneType"),
+        ((Suggestion(NETWORK) for _ in range(2)), "must propose a list of Suggestion, got generator"),
+        ([NETWORK], "must propose a list of Suggestion, got Architecture in it"),
+        ([Suggestion("relu/8")], "agent fixed must suggest an Architecture, got str"),
         ([Suggestion(FOREIGN)], "agent fixed suggests a network outside the space mlp: "),
         (
             [Suggestion(NETWORK, mean=np.ones(2))],

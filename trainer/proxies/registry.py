@@ -30,5 +30,5 @@ def get(name: str) -> Proxy:
     """
     found = registry.load(name)
     if not isinstance(found, Proxy):
-        raise SettingsError(f"the proxy {name!r} of another package must be a Proxy, got a {type(found).__name__}")
+        raise SettingsError(f"the proxy {name!r} of another package must be a Proxy, got {type(found).__name__}")
     return found

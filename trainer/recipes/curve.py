@@ -103,7 +103,7 @@ def checked(metrics: Mapping[str, Any], where: str = "") -> Metrics:
         TrainingError: A name or a value cannot be recorded.
     """
     if not isinstance(metrics, Mapping):
-        raise TrainingError(f"metrics must be a mapping of names to numbers, got a {type(metrics).__name__}")
+        raise TrainingError(f"metrics must be a mapping of names to numbers, got {type(metrics).__name__}")
     return {_name(name): _number(name, value, where) for name, value in metrics.items()}
 
 
@@ -120,7 +120,7 @@ def _number(name: str, value: Any, where: str) -> float:
     with suppress(ValueError, RuntimeError):  # An array or a tensor of several elements.
         number = value.item() if hasattr(value, "item") else value
     if isinstance(number, bool) or not isinstance(number, numbers.Real):
-        raise TrainingError(f"the metric {name!r} must be a number, got a {type(value).__name__}")
+        raise TrainingError(f"the metric {name!r} must be a number, got {type(value).__name__}")
     try:
         number = float(number)
     except OverflowError as error:  # An integer or a fraction.

@@ -76,7 +76,7 @@ class RecipeSource:
             raise SettingsError(f"the recipe {self.name!r} cannot be loaded ({self.target}): {reason}") from error
         if not callable(found):
             raise SettingsError(
-                f"the recipe {self.name!r} must be a function of a TrialContext, got a {type(found).__name__}"
+                f"the recipe {self.name!r} must be a function of a TrialContext, got {type(found).__name__}"
             )
         fit: Fit = found
         return fit

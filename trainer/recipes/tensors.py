@@ -30,14 +30,14 @@ def as_tensors(named: Mapping[str, Any]) -> dict[str, Tensor]:
 
     if not isinstance(named, Mapping):
         raise TrainingError(
-            "weights are a mapping of names to tensors or arrays, as module.state_dict() returns it, got a "
+            "weights are a mapping of names to tensors or arrays, as module.state_dict() returns it, got "
             f"{type(named).__name__}"
         )
     tensors: dict[str, Tensor] = {}
     places: set[int] = set()
     for name, value in named.items():
         if not isinstance(name, str) or not isinstance(value, torch.Tensor | np.ndarray):
-            raise TrainingError(f"weights are tensors or arrays by name, got a {type(value).__name__} as {name!r}")
+            raise TrainingError(f"weights are tensors or arrays by name, got {type(value).__name__} as {name!r}")
         tensor = _dense(name, value) if isinstance(value, torch.Tensor) else _from_array(name, value)
         # The file format refuses tied weights.
         place = tensor.untyped_storage().data_ptr()

@@ -90,7 +90,7 @@ def get(name: str) -> Task | TabularTask:
         return task.with_noise(deviation)
     task = registry.load(name)
     if not isinstance(task, Task | TabularTask):
-        raise SettingsError(f"the task {name!r} of another package must be a Task, got a {type(task).__name__}")
+        raise SettingsError(f"the task {name!r} of another package must be a Task, got {type(task).__name__}")
     if task.name != name:
         # Trainers look a study's task up by the name that the study records.
         raise SettingsError(

@@ -129,11 +129,11 @@ def test_the_objective_is_any_metric():
     ("returned", "reason"),
     [
         (0.3, "must return a FitResult, metrics by name or None, got float"),
-        ({"valid_mse": "0.3"}, "the metric 'valid_mse' must be a number, got a str"),
+        ({"valid_mse": "0.3"}, "the metric 'valid_mse' must be a number, got str"),
         ({"valid_mse": float("nan")}, "training diverged: valid_mse is nan in the result"),
-        (FitResult({"valid_mse": 1.0}, {"w": [1.0]}), "weights are tensors or arrays by name, got a list as 'w'"),
-        (FitResult({"valid_mse": 1.0}, torch.nn.Linear(1, 1)), "mapping of names .* module.state_dict.*, got a Linear"),
-        (FitResult({"valid_mse": 1.0}, None), "weights are a mapping of names to tensors or arrays, .* got a NoneType"),
+        (FitResult({"valid_mse": 1.0}, {"w": [1.0]}), "weights are tensors or arrays by name, got list as 'w'"),
+        (FitResult({"valid_mse": 1.0}, torch.nn.Linear(1, 1)), "mapping of names .* module.state_dict.*, got Linear"),
+        (FitResult({"valid_mse": 1.0}, None), "weights are a mapping of names to tensors or arrays, .* got NoneType"),
         (FitResult({"valid_mse": 1.0}, environment={"gpu": object()}), "environment of a result must be JSON values"),
     ],
 )
@@ -220,7 +220,7 @@ def test_a_trial_goes_on_during_an_upload(monkeypatch, tmp_path):
     ("asked", "reason"),
     [
         ({"state": {"a": object()}}, "state of a checkpoint must be JSON values"),
-        ({"tensors": {"a": 1.0}}, "weights are tensors or arrays by name, got a float as 'a'"),
+        ({"tensors": {"a": 1.0}}, "weights are tensors or arrays by name, got float as 'a'"),
     ],
 )
 def test_what_no_checkpoint_can_hold_is_refused(tmp_path, asked, reason):

@@ -148,7 +148,7 @@ def test_a_file_that_others_may_write_is_refused(home):
     [
         ("no_such_package.training:fit", r"cannot be loaded \(no_such_package.*\): ModuleNotFoundError"),
         ("tests.support.recipes:gone", "cannot be loaded .*: AttributeError"),
-        ("tests.support.recipes:NO_FUNCTION", "must be a function of a TrialContext, got a int"),
+        ("tests.support.recipes:NO_FUNCTION", "must be a function of a TrialContext, got int"),
         ("/no/such/file.py:fit", "the recipe 'mine' cannot be loaded: there is no file /no/such/file.py"),
     ],
 )

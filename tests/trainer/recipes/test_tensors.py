@@ -52,7 +52,7 @@ def test_tied_values_become_copies() -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "list": (lambda: [1.0], "weights are tensors or arrays by name, got a list as 'w'"),
+    "list": (lambda: [1.0], "weights are tensors or arrays by name, got list as 'w'"),
     "objects": (lambda: np.array([1, None]), "of a type that safetensors has, got an array of object as 'w'"),
     "texts": (lambda: np.array(["a"]), "got an array of <U1 as 'w'"),
     "dates": (lambda: np.array(["2020"], "M8[D]"), "got an array of datetime64"),

@@ -46,7 +46,7 @@ def test_unknown_names_suggest_the_nearest():
 
 def test_a_task_of_another_package_must_be_a_task(monkeypatch):
     monkeypatch.setitem(registry.registry._loaded, "odd", object())
-    with pytest.raises(SettingsError, match="must be a Task, got a object"):
+    with pytest.raises(SettingsError, match="must be a Task, got object"):
         registry.get("odd")
 
 
