@@ -156,6 +156,14 @@ FAULTS = {
         ("own_models:net", "--results", "nan.json", "--metric", "a=1", "--task", "iris"),
         "the metric b must be a finite number, got -inf",
     ),
+    "two values": (
+        ("own_models:net", "--metric", "a=1", "--metric", "a=2", "--task", "iris"),
+        "a metric must have one value, got a=1 and a=2",
+    ),
+    "two arguments": (
+        ("own_models:net", "--set", "width=1", "--set", "width=2"),
+        "an argument of the factory must have one value, got width=1 and width=2",
+    ),
     "huge metric": (
         ("own_models:net", "--metric", f"a={'9' * 400}", "--task", "iris"),
         "must be a finite number, got 999",
