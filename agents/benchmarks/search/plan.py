@@ -148,7 +148,8 @@ class ComparisonPlan:
         until_best: Whether a search ends with the best network of the table.
 
     Raises:
-        UsageError: A number is out of range: a budget below the starts or a batch, or above the size of the table.
+        UsageError: A number is out of range: a budget below the starts or a batch, or above the size of a table without
+            noise, where repeats of a network say nothing; more starts than a table has networks.
     """
 
     contestants: Sequence[Contestant]
@@ -173,9 +174,10 @@ class ComparisonPlan:
         if self.budget < self.batch:
             raise UsageError(f"the budget must be at least one batch of {self.batch}, got {self.budget}")
         for problem in self.problems:
-            if problem.size < self.budget:
+            name, most = ("random starts", self.starts) if problem.noise else ("budget", self.budget)
+            if problem.size < most:
                 raise UsageError(
-                    f"the budget must be at most the {problem.size:,} networks of {problem.label}, got {self.budget}"
+                    f"the {name} must be at most the {problem.size:,} networks of {problem.label}, got {most}"
                 )
 
     @cached_property

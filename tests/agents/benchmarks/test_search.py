@@ -318,6 +318,15 @@ def test_numbers_that_cannot_be(problem, changes, message):
         plan.ComparisonPlan(**{**given, "starts": 5, "run": "r", **changes})
 
 
+def test_repeats_may_exceed_the_size_of_a_table_with_noise(problem):
+    noisy = replace(problem, noise=0.5)
+    given = {"contestants": [contestants.contestant("random")], "problems": [noisy], "seeds": 1, "batch": 1, "run": "r"}
+    (job,) = plan.ComparisonPlan(**given, budget=61, starts=60).jobs
+    assert job.budget == 61
+    with pytest.raises(UsageError, match=r"random starts must be at most the 60 networks of cells.*, got 61"):
+        plan.ComparisonPlan(**given, budget=61, starts=61)
+
+
 def test_contestants():
     parsed = contestants.contestant("evolution:b=[1,2],a=x y,c=0.5")
     (member,) = parsed.members
