@@ -101,6 +101,18 @@ def test_every_way_of_a_proposal_is_followed(archive, news):
     assert {row[NUMBER] for row in told(news, seen)[1]["rows"]} == {2, 3}
 
 
+def test_a_failure_that_speaks_of_cancelling_is_a_failure(archive, news):
+    propose(archive, cells(3))
+    seen, _ = told(news, 0)
+    claim = archive.proposals.claim("trainer", study="study")
+    archive.proposals.fail(claim.id, claim.token, "cancelled_tensor is not defined")
+    archive.proposals.cancel("study#00001", "no longer needed")
+    archive.proposals.cancel("study#00002")
+    expected = {"cancelled": 2, "failed": 1}
+    assert told(news, seen)[1]["about"]["counts"] == expected
+    assert StudiesFeed(archive.connection).look()["study"]["counts"] == expected
+
+
 def test_a_value_that_a_user_corrects_is_news(archive, news):
     evaluate(archive, [0.25, 0.75])
     seen, _ = told(news, 0)

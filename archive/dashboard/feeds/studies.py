@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.dashboard.feeds.base import Entries, Feed
 from archive.store.properties import study_from
-from archive.store.records import Study
+from archive.store.records import CANCELLED, Study
 from archive.store.studies.creation import FEASIBLE, WHOLE
 from archive.store.studies.summary import best_of
 
@@ -44,7 +44,8 @@ OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 WITH p.state AS state, coalesce({WHOLE}, false) AS whole,
      CASE WHEN NOT isNaN(e.value) AND {FEASIBLE} THEN e.value END AS value,
      CASE WHEN e.answered_from IS NULL THEN e.seconds END AS seconds, e.answered_from AS answered,
-     CASE WHEN p.state = 'FAILED' AND p.reason STARTS WITH 'cancelled' THEN 1 ELSE 0 END AS cancelled
+     CASE WHEN p.state = 'FAILED' AND (p.reason = '{CANCELLED}' OR p.reason STARTS WITH '{CANCELLED}: ')
+          THEN 1 ELSE 0 END AS cancelled
 RETURN state, whole, count(*) AS proposals, max(value) AS largest, min(value) AS smallest, sum(seconds) AS seconds,
        count(answered) AS answered, sum(cancelled) AS cancelled
 """

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.dashboard.feeds.base import Entries, Feed
 from archive.store.properties import CURVE, EPOCH, proposal_id, with_prefix
-from archive.store.records import Study, sign
+from archive.store.records import State, Study, is_cancelled, sign
 from archive.store.studies import studies
 from archive.store.studies.creation import FEASIBLE, WHOLE, constraint_lists, objective_names
 
@@ -287,7 +287,7 @@ def _run(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _kind(row: Row) -> str:
     """Return the state of a row in lower case, with cancelled ones apart from failed ones."""
-    cancelled = row[STATE] == "FAILED" and str(row[REASON] or "").startswith("cancelled")
+    cancelled = row[STATE] == "FAILED" and is_cancelled(State.FAILED, row[REASON])
     return "cancelled" if cancelled else str(row[STATE]).lower()
 
 

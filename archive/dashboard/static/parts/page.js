@@ -148,6 +148,9 @@ export function moment(at) {
 /** @param {string} state of a proposal @returns {HTMLElement} */
 export const badge = (state) => el(`span.badge.${state.toLowerCase()}`, {}, state.toLowerCase());
 
+/** Whether a proposal was cancelled, rather than failed: as `is_cancelled` of `archive.store.records`. @param {any} found */
+export const isCancelled = (found) => found.state === "FAILED" && /^cancelled(: |$)/.test(found.reason ?? "");
+
 /** Replace the children of an element. @param {Element} element @param {...(Child | Child[])} children */
 export function fill(element, ...children) {
   element.replaceChildren(...el("i", {}, ...children).childNodes);

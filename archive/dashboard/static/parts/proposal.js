@@ -1,7 +1,7 @@
 // @ts-check
 /** One proposal in a dialog: values, events, the end of its log, and what a user may do with it. */
 
-import { api, badge, change, el, failed, fill, mayWrite, moment, networkAnchor, number, seconds, studyPath } from "./page.js";
+import { api, badge, change, el, failed, fill, isCancelled, mayWrite, moment, networkAnchor, number, seconds, studyPath } from "./page.js";
 import { Curves } from "./curves.js";
 
 /**
@@ -30,7 +30,7 @@ function body(study, found, again) {
   const fact = (/** @type {string} */ title, /** @type {any} */ value) => value === null || value === undefined ? null : el("div", {}, el("dt", {}, title), el("dd", {}, value));
   const settings = Object.entries(found.hyperparameters).map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : number(value)}`);
   return [
-    el("h2", {}, `${study} #${found.number} `, badge((found.reason ?? "").startsWith("cancelled") && found.state === "FAILED" ? "cancelled" : found.state)),
+    el("h2", {}, `${study} #${found.number} `, badge(isCancelled(found) ? "cancelled" : found.state)),
     el("dl.facts", {}, fact("value", number(found.value)), fact("network", networkAnchor(found.architecture_key)), fact("agent", found.agent),
       fact("predicted score", found.mean === null ? null : `${number(found.mean)} ± ${number(found.std)}`), fact("acquisition", found.acquisition === null ? null : number(found.acquisition)),
       fact("epochs", found.epochs || null), fact("time", found.seconds === null ? null : seconds(found.seconds)), fact("priority", found.priority || null),

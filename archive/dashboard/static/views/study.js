@@ -2,8 +2,8 @@
 /** One study, live: how far it is, what runs, its results and what led to them, and the table of its proposals. */
 
 import {
-  address, api, badge, carry, change, choice, el, failed, fill, isRefusal, mayWrite, moment, networkAnchor, number, one, seconds, section,
-  studyPath, toast, view,
+  address, api, badge, carry, change, choice, el, failed, fill, isCancelled, isRefusal, mayWrite, moment, networkAnchor, number, one, seconds,
+  section, studyPath, toast, view,
 } from "../parts/page.js";
 import { Curves } from "../parts/curves.js";
 import { offer, refill } from "../parts/focus.js";
@@ -32,7 +32,7 @@ const curveTools = el("div.tools");
 
 const table = new Table([
   { name: "number", title: "#", numeric: true, cell: (row) => el("button.small", { type: "button", onclick: () => openNumber(row.number) }, `#${row.number}`) },
-  { name: "state", cell: (row) => [badge(cancelled(row) ? "cancelled" : row.state), row.reason ? el("span.quiet.reason", {}, row.reason) : ""] },
+  { name: "state", cell: (row) => [badge(isCancelled(row) ? "cancelled" : row.state), row.reason ? el("span.quiet.reason", {}, row.reason) : ""] },
   { name: "value", numeric: true, cell: (row) => number(row.value) },
   { name: "architecture", title: "network", cell: (row) => networkAnchor(row.architecture) },
   { name: "mean", title: "predicted", numeric: true, wide: true, cell: (row) => (row.mean === null ? "–" : `${number(signed(row.mean))} ± ${number(row.std)}`) },
@@ -50,9 +50,6 @@ const table = new Table([
 let note;
 const tableTools = el("div.tools");
 const pager = el("div.tools");
-
-/** @param {any} row */
-const cancelled = (row) => row.state === "FAILED" && (row.reason ?? "").startsWith("cancelled");
 
 function showFacts() {
   const { about } = study.points;
