@@ -67,11 +67,11 @@ def study(
     """
     from archive import spaces
     from archive.agents.ask_tell.study import AskTellStudy
-    from archive.agents.ask_tell.types import UNBOUNDED
     from archive.agents.study_setup import open_study
     from archive.spaces import recorded
     from archive.spaces.constrained import constrained
     from archive.store.records import Study
+    from archive.store.studies.budget import UNBOUNDED
 
     searched, home = spaces.get(space) if isinstance(space, str) else space, archive.connection.settings.home
     if searched is not None:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from archive.agents import loop
 from archive.agents.ask_tell.told import checked
-from archive.agents.ask_tell.types import UNBOUNDED, LeasedProposal, Told
+from archive.agents.ask_tell.types import LeasedProposal, Told
 from archive.agents.base import Agent
 from archive.agents.distance_sync import DistanceSync
 from archive.agents.study_setup import set_budget
 from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, LeaseLostError, StoreError, UsageError
 from archive.store.records import State
+from archive.store.studies.budget import UNBOUNDED
 
 if TYPE_CHECKING:
     from archive.agents.ask_tell.study import AskTellStudy

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 Told = float | Sequence[float] | Mapping[str, float]
 """A value, or the values of several objectives, in their order or by name; arrays and tensors stand for their lists."""
 
-UNBOUNDED = 1_000_000
-"""Budget of a study without a limit: the caller decides when it ends."""
-
 
 @dataclass(frozen=True)
 class LeasedProposal:

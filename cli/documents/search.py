@@ -74,7 +74,7 @@ class SearchDocument(Document):
         pruned: Those of them that paused at a rung.
         answered: Those of them that were answered from the archive.
         failed: Proposals without a result.
-        budget: Most evaluations.
+        budget: Most evaluations; 1000000 or more stands for no limit.
         exhausted: Whether there is nothing left to evaluate.
         warm_started_from: Names of the sources.
         server: Where the archive is.

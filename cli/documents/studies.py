@@ -54,7 +54,7 @@ class StudyItem(JsonObject):
         direction: Whether larger or smaller values are better.
         objectives: All objectives; `objective` is the first.
         constraints: Bounds that the best network must meet.
-        budget: Most evaluations.
+        budget: Most evaluations; 1000000 or more stands for no limit.
         seed: Seed of the study.
         agent: The agent that began it, where one did.
         rungs: Where trainings pause; null where they do not.

@@ -13,6 +13,7 @@ from rich.text import Text
 from archive.cli.render import console, print_line, print_message, text
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, Snapshot
+from archive.store.studies.budget import UNBOUNDED
 
 ROWS = 14
 """Number of the latest proposals in the table: a terminal of 24 lines holds them with head and foot."""
@@ -85,7 +86,8 @@ class LiveView:
         failed = f" · {counts[State.FAILED]} failed" if counts[State.FAILED] else ""
         pruned = f" · {counts[State.PRUNED]} of them pruned" if counts[State.PRUNED] else ""
         evaluated = counts[State.COMPLETE] + counts[State.PRUNED]
-        progress = f"{evaluated} of {snapshot.study.budget} evaluations{pruned}{failed}{warm}"
+        limit = f" of {snapshot.study.budget}" if snapshot.study.budget < UNBOUNDED else ""
+        progress = f"{evaluated}{limit} evaluations{pruned}{failed}{warm}"
         return Text("\n").join([text((self.study.name, "bold"), " ", self._about()), text(progress)])
 
     def _about(self) -> str:

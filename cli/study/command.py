@@ -25,6 +25,7 @@ from archive.cli.study.constraints import nearest_item, unmet
 from archive.cli.study.items import proposal_item, study_item
 from archive.cli.study.pareto import pareto_item, print_pareto
 from archive.errors import UsageError
+from archive.store.studies.budget import described as described_budget
 
 if TYPE_CHECKING:
     from archive.queue.successive_halving import Rungs
@@ -57,7 +58,8 @@ def list_studies(ctx: click.Context, as_json: bool) -> None:
         # Partial results of studies with rungs count toward the budget.
         pruned = ["pruned"] if any(row["counts"]["pruned"] for row in rows) else []
         columns = ("study", "task", "space", "objective", "complete", *pruned, "failed", "budget", "best")
-        print_table(columns, [[{**row, **row["counts"]}[column] for column in columns] for row in rows])
+        shown = [{**row, **row["counts"], "budget": described_budget(row["budget"])} for row in rows]
+        print_table(columns, [[row[column] for column in columns] for row in shown])
     else:
         print_message("no study yet; start one with: archive search --agent nasbot")
 
@@ -92,6 +94,7 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
         return
     rungs = Rungs.of(stored.config)
     counts = {state: count for state, count in described["counts"].items() if count}
+    described["budget"] = described_budget(stored.budget)
     described["objectives"] = ", ".join(map(str, stored.objectives)) if stored.further else None
     described["constraints"] = ", ".join(map(str, stored.constraints)) or None
     fields = {**described, "counts": counts, **({} if rungs is None else {"rungs": rungs.describe()})}

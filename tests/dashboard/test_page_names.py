@@ -2,6 +2,7 @@
 
 import pytest
 
+from archive.store.studies.budget import UNBOUNDED
 from tests.support.chromium import needs_chromium
 from tests.support.stores import cells, evaluate, propose
 
@@ -60,3 +61,11 @@ def test_an_address_with_an_unknown_axis_or_a_study_twice_is_shown(visit, archiv
     page.get_by_role("heading", name="Best so far").wait_for()
     assert page.get_by_label("against").input_value() == "number"
     assert page.get_by_role("row").filter(has_text="0.25").count() == 1
+
+
+def test_a_study_without_a_limit_has_no_number_for_it(visit, archive):
+    evaluate(archive, [0.25], budget=UNBOUNDED)
+    page = visit()
+    page.get_by_role("row").filter(has_text="0.25").get_by_text("1, no limit").wait_for()
+    page = visit("/study?study=study")
+    page.locator("dd").get_by_text("1, no limit").wait_for()

@@ -30,6 +30,7 @@ from archive.report.contents import (
 from archive.report.scales import short
 from archive.store.properties import METRIC
 from archive.store.records import Evaluation, State, sign
+from archive.store.studies.budget import UNBOUNDED, described
 
 
 class BestNetwork(NamedTuple):
@@ -121,7 +122,8 @@ def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
     yield "space", study.space
     yield "agent", agent if isinstance(agent, str) else "none on record"
     counted = (f"{report.counts.get(state, 0):,} {state.value.lower()}" for state in State if report.counts.get(state))
-    yield "proposals", f"{', '.join(counted) or 'none'}; budget {study.budget:,}"
+    budget = f"{study.budget:,}" if study.budget < UNBOUNDED else described(study.budget)
+    yield "proposals", f"{', '.join(counted) or 'none'}; budget {budget}"
     seconds = [value for value in results.columns["seconds"] if value is not None]
     if seconds:
         yield "training time", _duration(sum(seconds))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from archive import frames
+from archive import agents, frames
 from archive.agents.base import Suggestion
 from archive.cli.search import live
 from archive.constraints import parse
@@ -20,6 +20,7 @@ from archive.exchange import study_rows
 from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion
 from archive.store.records import Result, Weights
+from archive.store.studies.budget import UNBOUNDED
 from tests.support import wait_until
 from tests.support.commands import shell
 from tests.support.stores import cells, evaluate, propose, study, suggest
@@ -268,6 +269,19 @@ def test_a_done_study_is_shown_once_on_a_terminal(archive, user):
     done = user.types("study", "watch", "study", terminal=True)
     assert "2 of 2 evaluations" in done.stdout and "best: #0" in done.stdout
     assert "the study study is done" in done.stderr
+
+
+def test_a_study_without_a_limit_shows_no_budget(archive, user):
+    opened = agents.study(archive, "own", "nasbench201")
+    opened.tell(cells(1)[0], 0.5)
+    table = user.types("study", "list").stdout.splitlines()
+    assert table[2].replace("│", " ").split()[6:8] == ["no", "limit"]
+    assert ["budget", "no", "limit"] in [
+        line.split() for line in user.types("study", "show", "own").stdout.splitlines()
+    ]
+    assert json.loads(user.types("study", "show", "own", "--json").stdout)["budget"] == UNBOUNDED
+    view = live.LiveView(opened.record, "agent", "here", None, 0)
+    assert view._head(archive.studies.snapshot("own")).plain.splitlines()[1] == "1 evaluations"
 
 
 def test_a_cancelled_proposal_is_no_failure_in_the_view(archive, user):

@@ -151,6 +151,9 @@ export const badge = (state) => el(`span.badge.${state.toLowerCase()}`, {}, stat
 /** Whether a proposal was cancelled, rather than failed: as `is_cancelled` of `archive.store.records`. @param {any} found */
 export const isCancelled = (found) => found.state === "FAILED" && /^cancelled(: |$)/.test(found.reason ?? "");
 
+/** Whether the budget of a study is a limit: as `archive.store.studies.budget`. @param {any} study */
+export const isLimited = (study) => study.budget < 1_000_000;
+
 /** Replace the children of an element. @param {Element} element @param {...(Child | Child[])} children */
 export function fill(element, ...children) {
   element.replaceChildren(...el("i", {}, ...children).childNodes);

@@ -1,7 +1,7 @@
 // @ts-check
 /** The list of studies. */
 
-import { badge, el, fill, number, seconds, section, studyAnchor, studyLink, view } from "../parts/page.js";
+import { badge, el, fill, isLimited, number, seconds, section, studyAnchor, studyLink, view } from "../parts/page.js";
 import { follow } from "../parts/live.js";
 import { Table } from "../parts/table.js";
 
@@ -29,6 +29,7 @@ const table = new Table([
 
 /** @param {any} row */
 function progress(row) {
+  if (!isLimited(row)) return [String(evaluated(row)), el("span.quiet", {}, ", no limit")];
   const share = row.budget ? Math.min(1, evaluated(row) / row.budget) : 0;
   return [`${evaluated(row)} / ${row.budget} `, el("progress", { value: share, max: 1, "aria-label": "evaluated" })];
 }

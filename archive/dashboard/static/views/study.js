@@ -2,8 +2,8 @@
 /** One study, live: how far it is, what runs, its results and what led to them, and the table of its proposals. */
 
 import {
-  address, api, badge, carry, change, choice, el, failed, fill, isCancelled, isRefusal, mayWrite, moment, networkAnchor, number, one, seconds,
-  section, studyPath, toast, view,
+  address, api, badge, carry, change, choice, el, failed, fill, isCancelled, isLimited, isRefusal, mayWrite, moment, networkAnchor, number, one,
+  seconds, section, studyPath, toast, view,
 } from "../parts/page.js";
 import { Curves } from "../parts/curves.js";
 import { offer, refill } from "../parts/focus.js";
@@ -59,7 +59,7 @@ function showFacts() {
   refill(facts,
     fact(`best ${about.objective}`, best ? [el("b", { id: "best" }, number(best.value)), " ", networkAnchor(best.architecture),
       " ", el("button.small", { type: "button", onclick: () => openNumber(best.number) }, `#${best.number}`)] : "–"),
-    fact("evaluated", [el("span", { id: "done" }, String(done)), ` of ${about.budget} `, el("progress", { value: Math.min(1, done / (about.budget || 1)), max: 1 })]),
+    fact("evaluated", [el("span", { id: "done" }, String(done)), ...(isLimited(about) ? [` of ${about.budget} `, el("progress", { value: Math.min(1, done / (about.budget || 1)), max: 1 })] : [", no limit"])]),
     fact("proposals", Object.entries(about.counts).map(([state, count]) => [badge(state), ` ${count}  `]).flat()),
     fact("agent", about.agent ?? "–"), fact("task", about.task), fact("protocol", about.protocol), fact("space", about.space),
     fact(about.objectives.length > 1 ? "objectives" : "direction", about.objectives.length > 1
