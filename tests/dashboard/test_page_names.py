@@ -69,3 +69,16 @@ def test_a_study_without_a_limit_has_no_number_for_it(visit, archive):
     page.get_by_role("row").filter(has_text="0.25").get_by_text("1, no limit").wait_for()
     page = visit("/study?study=study")
     page.locator("dd").get_by_text("1, no limit").wait_for()
+
+
+def test_a_failure_that_speaks_of_cancelling_has_the_mark_of_a_failure(visit, archive):
+    propose(archive, cells(2))
+    claim = archive.proposals.claim("trainer", study="study")
+    archive.proposals.fail(claim.id, claim.token, "cancelled_tensor is not defined")
+    archive.proposals.cancel("study#00001")
+    page = visit("/study?study=study")
+    failed = page.get_by_role("row").filter(has_text="cancelled_tensor").last
+    assert failed.locator(".badge").text_content() == "failed"
+    failed.get_by_role("button").click()
+    assert page.locator("dialog .badge").first.text_content() == "failed"
+    page.locator("td .badge.cancelled").wait_for()
