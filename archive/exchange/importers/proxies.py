@@ -29,7 +29,7 @@ def import_proxies(
         archive: The archive.
         file: A table of a form of `archive.spaces.tables.reader`.
         tasks: Names of tasks with the names of their protocols, and the settings of their spaces: options of `choices`
-            are found by their names. Without settings, those of the file hold.
+            are found by their names, and the file may have one of a decision. Without settings, those of the file hold.
         names: Columns to import; empty for all columns of numbers.
 
     Returns:
@@ -38,7 +38,8 @@ def import_proxies(
     Raises:
         UsageError: The file is no such table, has no such column, or has other choices than a task.
     """
-    table = Table.load(file)
+    tasks = list(tasks)
+    table = Table.load(file, _options(settings for _, _, settings in tasks))
     chosen = list(names) or [name for name in table.columns if _is_number(table, name)]
     if not chosen:
         raise UsageError(f"{file} has no column of scores")
@@ -54,12 +55,25 @@ def import_proxies(
     return chosen, len(table)
 
 
+def _options(settings: Iterable[Mapping[str, Any]]) -> dict[str, Sequence[str]]:
+    """Return the options of each decision of the choices of tasks, by name; of several tasks, those of the first."""
+    options: dict[str, Sequence[str]] = {}
+    for space in filter(None, map(_choices, settings)):
+        options = {**space.options, **options}
+    return options
+
+
+def _choices(settings: Mapping[str, Any]) -> Choices | None:
+    decisions = {name: settings[name] for name in ("decisions", "form") if name in settings}
+    return Choices(**decisions) if decisions else None
+
+
 def _networks(file: Path, table: Table, task: str, settings: Mapping[str, Any]) -> Sequence[Architecture]:
     """Return the networks of a file as those of a task: labels of choices are numbers, of the options of one table."""
-    decisions = {name: settings[name] for name in ("decisions", "form") if name in settings}
-    if table.space != Choices.name or not decisions:
+    others = _choices(settings)
+    if table.space != Choices.name or others is None:
         return table.architectures
-    own, others = Choices(**table.space_config), Choices(**decisions)
+    own = Choices(**table.space_config)
     if own.form != others.form:
         raise UsageError(f"the choices of {file} are a {own.form}, those of the task {task!r} a {others.form}")
     try:

@@ -6,13 +6,15 @@
 | `set:NAME`, several   | a set, likewise                                                                    |
 | `arch`                | a chain: one decision a character, as in NAS-Bench-Macro; `layer 1`, `layer 2`, …  |
 
-The options of a decision are the entries of its column, sorted; numbers by their size.
+The options of a decision are the entries of its column, sorted; numbers by their size. A column with one entry makes no
+decision, except where the reader of the file knows further options.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 from archive.architecture.graph import Architecture
 from archive.errors import CodecError, SettingsError
@@ -23,14 +25,18 @@ from archive.spaces.tables.forms import TableForm
 TEXT = "arch"
 COLUMNS = (*(f"{form}:NAME" for form in FORMS), TEXT)
 """The forms of columns, for messages."""
+NO_OPTIONS: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
-def choice_form(head: Sequence[str], rows: Sequence[Sequence[str]]) -> TableForm | None:
+def choice_form(
+    head: Sequence[str], rows: Sequence[Sequence[str]], further: Mapping[str, Sequence[str]] = NO_OPTIONS
+) -> TableForm | None:
     """Return the form of a table of choices; None if it has no such column.
 
     Args:
         head: Names of the columns.
         rows: The entries; rows of another length are left out.
+        further: Options of decisions by name, for those of which the rows have one.
 
     Raises:
         SettingsError: The columns make no space of choices.
@@ -39,17 +45,22 @@ def choice_form(head: Sequence[str], rows: Sequence[Sequence[str]]) -> TableForm
     for form in FORMS:
         places = [at for at, name in enumerate(head) if name.startswith(f"{form}:")]
         if places:
-            decisions = {head[at].partition(":")[2]: _sorted(row[at] for row in whole) for at in places}
+            decisions = {head[at].partition(":")[2]: {row[at] for row in whole} for at in places}
             if len(decisions) < len(places):
                 raise SettingsError(f"two columns {form}:NAME have one name")
-            return _of(Choices(decisions, form), tuple(head[at] for at in places))
+            return _of(_choices(decisions, form, further), tuple(head[at] for at in places))
     if TEXT not in head:
         return None
     texts = [row[head.index(TEXT)] for row in whole]
     # Texts of another length are refused row by row.
     longest = max(map(len, texts), default=0)
-    characters = {f"layer {at + 1}": _sorted(text[at] for text in texts if at < len(text)) for at in range(longest)}
-    return _of(Choices(characters, CHAIN), (TEXT,))
+    characters = {f"layer {at + 1}": {text[at] for text in texts if at < len(text)} for at in range(longest)}
+    return _of(_choices(characters, CHAIN, further), (TEXT,))
+
+
+def _choices(decisions: Mapping[str, set[str]], form: str, further: Mapping[str, Sequence[str]]) -> Choices:
+    whole = {name: one if len(one) > 1 else one.union(further.get(name, ())) for name, one in decisions.items()}
+    return Choices({name: _sorted(options) for name, options in whole.items()}, form)
 
 
 def _of(space: Choices, columns: tuple[str, ...]) -> TableForm:

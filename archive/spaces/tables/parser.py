@@ -15,17 +15,18 @@ from archive import cache
 from archive.cache import Arrays
 from archive.errors import CodecError, InvalidArchitectureError, SettingsError, UnusableFileError
 from archive.quantities import decimal
-from archive.spaces.tables.choice_columns import COLUMNS, choice_form
+from archive.spaces.tables.choice_columns import COLUMNS, NO_OPTIONS, choice_form
 from archive.spaces.tables.classes import Described, Shared, classes
 from archive.spaces.tables.forms import FORMS, TableForm
 
 
-def parsed(path: Path, content: bytes) -> Arrays:
+def parsed(path: Path, content: bytes, options: Mapping[str, Sequence[str]] = NO_OPTIONS) -> Arrays:
     """Return the arrays of a table (`archive.spaces.tables.classes.classes`).
 
     Args:
         path: The file, for messages; the suffix `.gz` means that it is compressed.
         content: Its bytes.
+        options: As of `archive.spaces.tables.reader.Table.load`.
 
     Raises:
         UnusableFileError: It is no table, or a row describes no cell.
@@ -40,7 +41,7 @@ def parsed(path: Path, content: bytes) -> Arrays:
     if not lines:
         raise UnusableFileError(f"{path} is no table: it is empty")
     head, *rows = lines
-    form = _form(path, head, rows)
+    form = _form(path, head, rows, options)
     # Loading the precomputed cells takes as long as parsing hundreds of rows.
     known = form.known() if len(rows) >= cache.WORTH else {}
     shared = Shared({}, {})
@@ -49,7 +50,9 @@ def parsed(path: Path, content: bytes) -> Arrays:
     return classes(form.space, cells, *_columns(rows, names), config=form.config)
 
 
-def _form(path: Path, head: Sequence[str], rows: Sequence[Sequence[str]]) -> TableForm:
+def _form(
+    path: Path, head: Sequence[str], rows: Sequence[Sequence[str]], options: Mapping[str, Sequence[str]]
+) -> TableForm:
     if len(head) == 1 and ";" in head[0]:
         raise UnusableFileError(f"the columns of {path} must be separated by commas, not by semicolons")
     repeated = {name for name in head if head.count(name) > 1}
@@ -59,7 +62,7 @@ def _form(path: Path, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Tab
         if set(form.cell) <= set(head):
             return form
     try:
-        if (of_choices := choice_form(head, rows)) is not None:
+        if (of_choices := choice_form(head, rows, options)) is not None:
             return of_choices
     except SettingsError as error:
         raise UnusableFileError(f"{path} describes no choices", f"{path} describes no choices: {error}") from None

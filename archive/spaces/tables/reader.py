@@ -36,6 +36,7 @@ from archive.architecture import packing
 from archive.architecture.graph import Architecture
 from archive.cache import Arrays
 from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameError, UnusableFileError, UsageError
+from archive.spaces.tables.choice_columns import NO_OPTIONS
 from archive.spaces.tables.parser import parsed
 from archive.user_paths import absolute
 
@@ -121,8 +122,12 @@ class Table:
         return packed[:] if len(packed) <= MOST_KEPT else packed
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Table:
+    def load(cls, path: str | os.PathLike[str], options: Mapping[str, Sequence[str]] = NO_OPTIONS) -> Table:
         """Read a table; a file that has not changed is read once a process.
+
+        Args:
+            path: Its file.
+            options: Options of decisions by name, for those of which a file of choices has one.
 
         Raises:
             UsageError: The file cannot be read, or is no such table; the message names the row.
@@ -130,7 +135,8 @@ class Table:
         file = absolute(path)
         try:
             status = file.stat()
-            return _load(file, status.st_mtime_ns, status.st_size)
+            known = tuple((name, tuple(each)) for name, each in options.items())
+            return _load(file, status.st_mtime_ns, status.st_size, known)
         except OSError as error:
             raise UsageError(f"cannot read the table {file}: {error.strerror}") from None
 
@@ -233,13 +239,13 @@ def find(name: str) -> Path:
 
 
 @lru_cache(maxsize=8)
-def _load(path: Path, _modified: int, _size: int) -> Table:
+def _load(path: Path, _modified: int, _size: int, options: tuple[tuple[str, tuple[str, ...]], ...]) -> Table:
     content = path.read_bytes()
     sha256 = hashlib.sha256(content).hexdigest()
-    identity = f"{sha256} {path.suffix == '.gz'}"
+    identity = f"{sha256} {path.suffix == '.gz'}" + (f" {options}" if options else "")
     kept = cache.read("tables", identity)
     if kept is None:
-        kept = parsed(path, content)
+        kept = parsed(path, content, dict(options))
         if kept["rows"].sum() >= cache.WORTH:
             cache.write("tables", identity, kept)
     return Table(kept, str(path), sha256)

@@ -99,6 +99,24 @@ def test_options_of_published_proxies_are_found_by_their_names(archive, user, tm
         assert message in " ".join(refused.split())
 
 
+def test_published_proxies_may_have_one_option_of_a_decision(archive, user, tmp_path):
+    (tmp_path / "table.csv").write_text("set:act,set:width,accuracy\nelu,64,1\ngelu,64,2\nrelu,64,3\nrelu,128,4\n")
+    task = f"table:{tmp_path / 'table.csv'}#accuracy"
+    path = tmp_path / "proxies.csv"
+    path.write_text("set:width,set:act,synflow\n64,gelu,0.25\n64,relu,0.5\n")
+    user.types("import", "proxies", str(path), "--task", task)
+    space = registry.get(task).search_space()
+    scores = [[each["score"] for each in archive.proxies.of_architecture(one.key)] for one in space.members()]
+    assert scores == [[], [0.25], [0.5], []]
+    for text, task_name, message in (
+        ("set:width,set:act,synflow\n64,selu,0.25\n128,selu,0.5\n", task, "the decision 'act' has no option 'selu'"),
+        ("set:width,set:act,synflow\n64,selu,0.25\n128,selu,0.5\n", "digits", "must be 2 to 16, got 1"),
+    ):
+        path.write_text(text)
+        refused = user.types("import", "proxies", str(path), "--task", task_name, code=2).stderr
+        assert message in " ".join(refused.split())
+
+
 def test_what_cannot_be_measured_is_one_line(user, tmp_path):
     for arguments, message in (
         (["--task", "nb201-cifar10", "--count", "1"], "archive import proxies"),
