@@ -13,6 +13,8 @@ from archive.server.run_file import DATABASE, HOST, Folder, write_private
 READY_LINE = "ArcadeDB Server started"
 """Line that the database prints as soon as clients can connect."""
 
+_TELLING = re.compile("SEVER|WARN|[Ee]rror|[Ee]xception|Unrecognized|Invalid")
+_HEAP_REFUSED = re.compile("Could not reserve enough space|Invalid maximum heap size")
 _SIDE_DOORS = re.compile("mcp|console|graphql|integration|postgresw|redisw|python-bridge")
 
 
@@ -62,6 +64,16 @@ def java_command(folder: Folder, port: int, heap_mb: int, java_options: Sequence
         os.pathsep.join(jars),
         "com.arcadedb.server.ArcadeDBServer",
     ]
+
+
+def telling(output: Sequence[str], heap_mb: int, java_options: Sequence[str] = ()) -> list[str]:
+    """Return the lines of the output that tell why the database ended, and the setting of a heap that Java refused."""
+    lines = ([line for line in output if _TELLING.search(line)] or list(output))[-8:]
+    if any(map(_HEAP_REFUSED.search, output)) and not any(option.startswith("-Xmx") for option in java_options):
+        lines.append(
+            f"the heap is too large for this machine: set heap_mb (ARCHIVE_HEAP_MB) to less than {heap_mb} MiB"
+        )
+    return lines
 
 
 def java_environment(variables: Mapping[str, str]) -> dict[str, str]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import re
 import secrets
 import selectors
 import signal
@@ -30,7 +29,8 @@ from pathlib import Path
 
 import psutil
 
-from archive.server.arcadedb import READY_LINE, StartFailed, java_command, java_environment, write_configuration
+from archive.server import arcadedb
+from archive.server.arcadedb import READY_LINE, StartFailed, write_configuration
 from archive.server.run_file import (
     ALREADY_RUNNING,
     HOST,
@@ -159,12 +159,12 @@ class Supervisor:
     def _launch(self, port: int) -> subprocess.Popen[bytes]:
         self.output.clear()
         return subprocess.Popen(
-            java_command(self.folder, port, self.heap_mb, self.java_options),
+            arcadedb.java_command(self.folder, port, self.heap_mb, self.java_options),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=self.folder.server,
-            env=java_environment(os.environ),
+            env=arcadedb.java_environment(os.environ),
             pass_fds=(self.lock,),
             preexec_fn=_die_with_parent(os.getpid()),
         )
@@ -237,9 +237,7 @@ class Supervisor:
             write_run(self.folder, self.run_file)
 
     def _tail(self) -> str:
-        pattern = "SEVER|WARN|[Ee]rror|[Ee]xception|Unrecognized|Invalid"
-        telling = [line for line in self.output if re.search(pattern, line)]
-        return "\n".join((telling or list(self.output))[-8:])
+        return "\n".join(arcadedb.telling(self.output, self.heap_mb, self.java_options))
 
     def _say(self, message: str) -> None:
         with contextlib.suppress(OSError):

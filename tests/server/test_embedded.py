@@ -456,6 +456,15 @@ def test_an_option_that_java_does_not_know_is_named(home):
         embedded.start(replace(home, java_options="-XX:Nonsense"))
 
 
+@pytest.mark.parametrize("heap_mb", [999_999_999, 10**16])
+def test_a_heap_that_java_refuses_is_named_with_its_setting(home, heap_mb):
+    with pytest.raises(ServerStartError, match=rf"heap_mb \(ARCHIVE_HEAP_MB\) to less than {heap_mb} MiB"):
+        embedded.start(replace(home, heap_mb=heap_mb))
+    # The options of Java come after the setting, and count.
+    with pytest.raises(ServerStartError, match=r"(?s)^(?!.*ARCHIVE_HEAP_MB)"):
+        embedded.start(replace(home, java_options=f"-Xmx{heap_mb}m"))
+
+
 @pytest.mark.whole
 def test_variables_for_java_and_of_the_archive_stay_out(home, monkeypatch):
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dnonsense=1")
