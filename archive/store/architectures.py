@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from functools import partial
 from itertools import islice
 from threading import Lock
@@ -130,7 +131,7 @@ class Architectures:
         """
         networks = self.get_many([key])
         if key not in networks:
-            raise UnknownNameError("architecture", key, self._beginning_with(key[:4]), "the archive has none yet")
+            raise self._unknown(key)
         return networks[key]
 
     def get_many(self, keys: Iterable[str]) -> dict[str, Architecture]:
@@ -182,7 +183,7 @@ class Architectures:
         if prefix in keys:
             return prefix
         if not keys:
-            raise UnknownNameError("architecture", prefix, self._beginning_with(""), "the archive has none yet")
+            raise self._unknown(prefix)
         if len(keys) > 1:
             shown = ", ".join(key[: len(prefix) + 4] for key in keys[:4]) + (", …" if len(keys) > 4 else "")
             raise UsageError(f"several architectures begin with {prefix!r}: {shown}")
@@ -196,7 +197,7 @@ class Architectures:
         """
         row = self._connection.read(lambda tx: tx.run(DETAILS, key=key).single())
         if row is None:
-            raise UnknownNameError("architecture", key, self._beginning_with(key[:4]), "the archive has none yet")
+            raise self._unknown(key)
         properties = {name: value for name, value in row["properties"].items() if name != "code"}
         return {**properties, "parents": sorted(row["parents"]), "children": sorted(row["children"])}
 
@@ -208,6 +209,12 @@ class Architectures:
             morph(tx, [(parent.key, child.key, operations)])
 
         self._connection.write(work)
+
+    def _unknown(self, key: str) -> UnknownNameError:
+        """Return the error of a key that no network has; it names no others but those that are this key with a slip."""
+        similar = get_close_matches(key, self._beginning_with(key[:4]))
+        none = "no network has a key that begins so" if self._beginning_with("") else "the archive has none yet"
+        return UnknownNameError("architecture", key, similar, none)
 
     def _beginning_with(self, prefix: str) -> list[str]:
         rows = self._connection.read(lambda tx: tx.run(FIND, prefix=prefix, limit=20).data())

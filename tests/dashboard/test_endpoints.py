@@ -159,7 +159,11 @@ def test_a_network_with_every_evaluation_and_its_relatives(archive, client):
     assert difference["distance"] == pytest.approx(edit[0]) and difference["distance"] > 0
     assert client.get(f"/differences.svg?{query}&theme=dark").text.startswith("<svg")
     assert client.get(f"/api/difference?{query}&kernel=path").status_code == 400
-    assert client.get("/api/networks/ffffffff").status_code == 404
+    unknown = client.get("/api/networks/zz")
+    assert unknown.status_code == 404
+    assert unknown.json()["error"] == "unknown architecture 'zz': no network has a key that begins so"
+    slip = parent.key[:-1] + ("0" if parent.key[-1] != "0" else "1")
+    assert client.get(f"/api/networks/{slip}").json()["error"].endswith(f"did you mean {parent.key}?")
     assert client.get("/api/comparison?network=a").status_code == 400
 
 

@@ -47,7 +47,7 @@ def test_a_proposal_notes_what_its_network_came_from(archive):
 
 def test_what_the_archive_has_not_has_no_lineage(archive):
     archive.architectures.add([cells(1)[0]])
-    with pytest.raises(UnknownNameError, match="unknown architecture 'zz': known: "):
+    with pytest.raises(UnknownNameError, match="unknown architecture 'zz': no network has a key that begins so"):
         archive.lineage.of("zz")
 
 
