@@ -142,3 +142,13 @@ def test_a_relative_has_a_range_for_each_objective(visit, archive):
     row = page.get_by_role("row").filter(has_text="swap")
     row.get_by_text("1000 params").wait_for()
     row.get_by_text("0.25 … 0.5 accuracy").wait_for()
+
+
+def test_a_saved_page_of_an_answer_says_what_it_leaves_out(visit):
+    page = visit("/ask?cypher=UNWIND range(1, 1500) AS n RETURN n")
+    page.get_by_text("of rows 1 to 1000 only, of more than 1000", exact=True).wait_for()
+    page.get_by_role("button", name="next page").click()
+    page.get_by_text("of rows 1001 to 1500 only, of 1500", exact=True).wait_for()
+    page = visit("/ask?cypher=UNWIND range(1, 1000) AS n RETURN n")
+    page.get_by_role("link", name="Save as CSV").wait_for()
+    assert not page.get_by_text("of rows").count()

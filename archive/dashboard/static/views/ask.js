@@ -102,9 +102,11 @@ function show(found, question, skip, took) {
   })), { empty: found.why_empty ?? "no rows" });
   table.show(found.rows.slice(0, SHOWN));
   const count = `${found.rows.length}${found.truncated ? "+" : ""} rows${skip ? ` from ${skip}` : ""} in ${number(Number(took.toFixed(2)))} s`;
+  const end = skip + found.rows.length;
   fill(answer, el("div.tools", {}, el("span.quiet", {}, count, found.rows.length > SHOWN ? `, the first ${SHOWN} are shown` : ""),
     found.truncated && el("button.small", { type: "button", onclick: () => ask(question, skip + PAGE) }, "next page"),
-    found.rows.length > 0 && el("a", { href: csv(found), download: "answer.csv" }, "Save as CSV")),
+    found.rows.length > 0 && el("a", { href: csv(found), download: "answer.csv" }, "Save as CSV"),
+    found.rows.length > 0 && (found.truncated || skip > 0) && el("span.quiet", {}, `of rows ${skip + 1} to ${end} only, of ${found.truncated ? `more than ${end}` : end}`)),
   graph.size ? graph.element : null, table.element);
   if (graph.size) graph.start();
 }
