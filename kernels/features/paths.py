@@ -46,6 +46,13 @@ MOST_PATHS = 2**53
 MOST_NAMES = 100_000
 """Most features that `every_path` names; DARTS has 18,724."""
 
+_Prefix = tuple[int, int, str, dict[int, int]]
+"""The paths from the input that begin with the same sequence of labels; they are extended together.
+
+These are the number of labels before the last one, the number of operations on the paths so far, the last label, and
+the number of paths to each layer in which they end.
+"""
+
 
 @final
 class PathEncoding(EmbeddedDistance):
@@ -124,42 +131,24 @@ def path_counts(architecture: Architecture, length: int | None = None, attribute
     most = last if length is None else length
     counts: dict[str, int] = {}
     path: list[str] = []
-    stack = [_Prefix(0, 0, labels[0], {0: 1})]
+    stack: list[_Prefix] = [(0, 0, labels[0], {0: 1})]
     hops = 0
     while stack:
-        prefix = stack.pop()
-        path[prefix.depth :] = [prefix.label]
-        hops += sum(len(architecture.children[u]) for u in prefix.ends)
-        complete, longer = _extended(architecture, prefix.ends, labels, remaining, most - prefix.operations)
+        depth, operations, text, ends = stack.pop()
+        path[depth:] = [text]
+        hops += sum([len(architecture.children[u]) for u in ends])
+        complete, longer = _extended(architecture.children, ends, labels, remaining, most - operations)
         if complete:
             counts[ARROW.join([*path, labels[last]])] = complete
         if hops > MOST_HOPS or len(counts) > MOST_SEQUENCES:
             raise InvalidArchitectureError(_too_many(hops, length))
-        for text, ends in longer.items():
-            # Either all layers of a label are operations, or none is.
-            operations = prefix.operations + is_operation[min(ends)]
-            stack.append(_Prefix(prefix.depth + 1, operations, text, ends))
+        # Either all layers of a label are operations, or none is.
+        stack += [(depth + 1, operations + is_operation[min(ends)], text, ends) for text, ends in longer.items()]
     return counts
 
 
-class _Prefix(NamedTuple):
-    """The paths from the input that begin with the same sequence of labels; they are extended together.
-
-    Attributes:
-        depth: Number of labels before the last one.
-        operations: Number of operations on the paths so far.
-        label: The last label.
-        ends: Number of paths to each layer in which they end.
-    """
-
-    depth: int
-    operations: int
-    label: str
-    ends: Mapping[int, int]
-
-
 def _extended(
-    architecture: Architecture,
+    children: Sequence[Sequence[int]],
     ends: Mapping[int, int],
     labels: Sequence[str],
     remaining: Sequence[int | None],
@@ -168,7 +157,7 @@ def _extended(
     """Extend paths by one hop.
 
     Args:
-        architecture: The network.
+        children: Next layers of each layer; the last layer is the output.
         ends: Number of paths to each layer in which they end.
         labels: Label of each layer.
         remaining: Fewest operations from each layer to the output; None without a path to it.
@@ -178,10 +167,11 @@ def _extended(
         The number of extended paths that reach the output. For each label of a next layer, the number of the other
         paths to each layer of that label.
     """
-    last = len(architecture.layers) - 1
-    complete, longer = 0, dict[str, dict[int, int]]()
+    last = len(labels) - 1
+    complete = 0
+    longer: dict[str, dict[int, int]] = {}
     for u, count in ends.items():
-        for v in architecture.children[u]:
+        for v in children[u]:
             needed = remaining[v]
             if v == last:
                 complete += count
