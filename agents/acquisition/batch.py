@@ -187,8 +187,8 @@ class QualityKDpp(BatchSelection):
     """Diverse, uncertain and good candidates; O(m^3).
 
     Args:
-        quality: log q: `mean` for eq. (12), an acquisition, or the name of one. The mean, and an acquisition whose
-            ranks are not logarithms, are divided by their standard deviation over the candidates.
+        quality: log q: `mean` for eq. (12), an acquisition, or the name of one. Values that are not logarithms (the
+            mean, and the ranks of some acquisitions) are divided by their standard deviation over the candidates.
         weight: Factor of log q, at least 0: with 0 this is `KDpp`.
     """
 

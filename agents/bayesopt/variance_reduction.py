@@ -46,7 +46,7 @@ def alc_design(
         covariance: Covariance as a function of the distances, evaluated at the centre of its parameters' bounds.
 
     Returns:
-        At most `count` positions in R, by descending reduction of variance; fewer where R has no more.
+        `count` positions in R, or all if R is smaller, by descending reduction of variance.
     """
     remaining = _conditional_covariance(reference, known, pairwise, covariance)
     noise = NOISE * float(remaining.diagonal().mean()) or NOISE

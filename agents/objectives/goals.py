@@ -46,7 +46,7 @@ class Goals:
 
     @property
     def learnt(self) -> tuple[int, ...]:
-        """Positions of the objectives whose values come from evaluations only; the first one is always among them."""
+        """Positions of the first objective, which agents always learn, and of those that no function computes."""
         return tuple(at for at, each in enumerate(self.objectives) if not at or each.name not in self.known)
 
     def further_scores(self, evaluation: Evaluation) -> tuple[float, ...]:

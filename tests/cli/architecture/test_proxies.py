@@ -76,9 +76,15 @@ def test_a_search_uses_published_proxies_and_can_be_replayed(archive, user, tmp_
     assert len(recheck(archive, "s").same) == 8
 
 
+def table_of_choices(folder):
+    """Return the task of a table of four networks; the first three differ in their activation."""
+    path = folder / "table.csv"
+    path.write_text("set:act,set:width,accuracy\nelu,64,1\ngelu,64,2\nrelu,64,3\nrelu,128,4\n")
+    return f"table:{path}#accuracy"
+
+
 def test_options_of_published_proxies_are_found_by_their_names(archive, user, tmp_path):
-    (tmp_path / "table.csv").write_text("set:act,set:width,accuracy\nelu,64,1\ngelu,64,2\nrelu,64,3\nrelu,128,4\n")
-    task = f"table:{tmp_path / 'table.csv'}#accuracy"
+    task = table_of_choices(tmp_path)
     # Without a row of elu, the first option of the file is the second one of the table.
     path = tmp_path / "proxies.csv"
     path.write_text("set:width,set:act,synflow\n64,gelu,0.25\n128,relu,0.5\n")
@@ -100,8 +106,7 @@ def test_options_of_published_proxies_are_found_by_their_names(archive, user, tm
 
 
 def test_published_proxies_may_have_one_option_of_a_decision(archive, user, tmp_path):
-    (tmp_path / "table.csv").write_text("set:act,set:width,accuracy\nelu,64,1\ngelu,64,2\nrelu,64,3\nrelu,128,4\n")
-    task = f"table:{tmp_path / 'table.csv'}#accuracy"
+    task = table_of_choices(tmp_path)
     path = tmp_path / "proxies.csv"
     path.write_text("set:width,set:act,synflow\n64,gelu,0.25\n64,relu,0.5\n")
     user.types("import", "proxies", str(path), "--task", task)
