@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.architecture.graph import Architecture
-from archive.errors import UsageError
+from archive.argument_checks import require_at_least
 from archive.kernels.base import Components, Distance, P, PairDistance, check_one_space, spread
 
 Floats = NDArray[np.float64]
@@ -53,9 +53,7 @@ class Gram(Generic[P]):
         prepare: Callable[[Architecture], P] | None = None,
     ) -> None:
         """Start with an empty cache."""
-        for name, bound in (("max_networks", max_networks), ("max_pairs", max_pairs)):
-            if bound < 1:
-                raise UsageError(f"{name} must be >= 1, got {bound}")
+        require_at_least(1, max_networks=max_networks, max_pairs=max_pairs)
         self.distance, self.max_networks = distance, max_networks
         self._prepare = prepare or distance.prepare
         self._networks: OrderedDict[str, tuple[int, P]] = OrderedDict()

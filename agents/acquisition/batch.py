@@ -36,6 +36,7 @@ from archive.agents.acquisition.dpp import KDPP
 from archive.agents.acquisition.functions import Acquisition, UpperConfidenceBound, constrained
 from archive.agents.surrogates.base import Array, Fitted, Posterior
 from archive.architecture.graph import Architecture
+from archive.argument_checks import require_at_least
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.covariance.spectrum import repair
 
@@ -73,8 +74,7 @@ class BatchSelection(ABC):
         Raises:
             UsageError: `count` is less than 1.
         """
-        if count < 1:
-            raise UsageError(f"count must be >= 1, got {count}")
+        require_at_least(1, count=count)
         if count >= len(candidates):
             return list(range(len(candidates)))
         return self._select(fitted, candidates, count, rng)

@@ -36,6 +36,7 @@ from archive.agents.acquisition.evolution import (
 from archive.agents.acquisition.listing import Listing, members_of
 from archive.agents.base import History
 from archive.architecture.graph import Architecture
+from archive.argument_checks import require_at_least
 from archive.errors import UnknownNameError, UsageError
 from archive.spaces.base import Space
 
@@ -133,14 +134,8 @@ class EvolvedCandidates(CandidateGenerator):
         self, space: Space, evaluations: int | None = None, climbs: int = 2, steps: int = 5, width: int = 64
     ) -> None:
         """Check the numbers."""
-        for name, value, least in (
-            ("evaluations", 1 if evaluations is None else evaluations, 1),
-            ("climbs", climbs, 0),
-            ("steps", steps, 0),
-            ("width", width, 1),
-        ):
-            if value < least:
-                raise UsageError(f"{name} must be >= {least}, got {value}")
+        require_at_least(1, evaluations=evaluations, width=width)
+        require_at_least(0, climbs=climbs, steps=steps)
         self.space, self.evaluations = space, evaluations
         self.climbs, self.steps, self.width = climbs, steps, width
         # The first neighbours of a large neighbourhood are all of one kind; random mutations are of all kinds.
@@ -233,9 +228,7 @@ class MutatedCandidates(CandidateGenerator):
 
     def __init__(self, space: Space, candidates: int = 100, parents: int = 10) -> None:
         """Check the numbers."""
-        for name, value in (("candidates", candidates), ("parents", parents)):
-            if value < 1:
-                raise UsageError(f"{name} must be >= 1, got {value}")
+        require_at_least(1, candidates=candidates, parents=parents)
         self.space, self.most, self.parents = space, candidates, parents
 
     def candidates(

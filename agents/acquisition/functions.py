@@ -37,6 +37,7 @@ from scipy.special import erfcx, log_ndtr, logsumexp, ndtr
 
 from archive.agents.surrogates.base import Array, Posterior
 from archive.agents.surrogates.noisy_incumbent import mean_change, rivals
+from archive.argument_checks import require_at_least
 from archive.errors import UnknownNameError, UsageError
 
 _LOG_ROOT_TWO_PI = 0.5 * np.log(2.0 * np.pi)
@@ -123,8 +124,7 @@ class UpperConfidenceBound(Acquisition):
 
     def __init__(self, kappa: float = 2.0) -> None:
         """Check and keep kappa."""
-        if not kappa >= 0.0:
-            raise UsageError(f"kappa must be >= 0, got {kappa}")
+        require_at_least(0, kappa=kappa)
         self.kappa = kappa
 
     def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:

@@ -40,6 +40,7 @@ from archive.agents.baselines.neighbourhood import Neighbourhood
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
 from archive.architecture.operations import vocabulary
+from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.spaces import morphism
 from archive.spaces.base import Mutation, Space
@@ -137,8 +138,7 @@ class MorphismTree(CandidateGenerator):
 
     def __init__(self, space: Space, moves: Moves, children: int = 8, decay: float = 0.9, lowest: float = 1e-4) -> None:
         """Check the numbers."""
-        if children < 1:
-            raise UsageError(f"children must be >= 1, got {children}")
+        require_at_least(1, children=children)
         for name, value in (("decay", decay), ("lowest", lowest)):
             if not 0.0 < value < 1.0:
                 raise UsageError(f"{name} must be in (0, 1), got {value}")

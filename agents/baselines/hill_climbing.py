@@ -17,7 +17,7 @@ import numpy as np
 from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, draw_new, first_of_pool, keys_of
 from archive.agents.baselines.random_search import samples
 from archive.architecture.graph import Architecture
-from archive.errors import UsageError
+from archive.argument_checks import require_at_least
 from archive.spaces.base import Space
 
 
@@ -46,9 +46,8 @@ class HillClimbing(Agent):
     def __init__(self, space: Space, children: int = 8, steps: int = 1, n_initial: int = 10) -> None:
         """Check and keep the settings."""
         super().__init__(space)
-        for name, value, least in (("children", children, 1), ("steps", steps, 1), ("n_initial", n_initial, 0)):
-            if value < least:
-                raise UsageError(f"{name} must be >= {least}, got {value}")
+        require_at_least(1, children=children, steps=steps)
+        require_at_least(0, n_initial=n_initial)
         self.children, self.steps, self.n_initial = children, steps, n_initial
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:

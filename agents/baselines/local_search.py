@@ -19,7 +19,7 @@ import numpy as np
 from archive.agents.base import Agent, AgentInfo, History, Observation, Suggestion, check_count, first_of_pool, keys_of
 from archive.agents.baselines.neighbourhood import Neighbourhood
 from archive.agents.baselines.random_search import samples
-from archive.errors import UsageError
+from archive.argument_checks import require_at_least
 from archive.spaces.base import Space
 
 
@@ -48,8 +48,7 @@ class LocalSearch(Agent):
     def __init__(self, space: Space, n_initial: int = 10, full: bool = False) -> None:
         """Check and keep the settings."""
         super().__init__(space)
-        if n_initial < 0:
-            raise UsageError(f"n_initial must be >= 0, got {n_initial}")
+        require_at_least(0, n_initial=n_initial)
         self.n_initial, self.full = n_initial, full
         # A cache of neighbours: it makes later calls faster and changes none of their results.
         self._neighbourhood = Neighbourhood(space)

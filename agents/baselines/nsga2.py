@@ -26,7 +26,7 @@ from archive.agents.constraints.penalty import penalised
 from archive.agents.objectives.goals import points
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
-from archive.errors import UsageError
+from archive.argument_checks import require_at_least
 from archive.spaces.base import Space
 
 
@@ -58,9 +58,8 @@ class Nsga2(Agent):
     def __init__(self, space: Space, population: int = 20, n_initial: int = 10) -> None:
         """Check and keep the settings."""
         super().__init__(space)
-        for name, value, least in (("population", population, 1), ("n_initial", n_initial, 0)):
-            if value < least:
-                raise UsageError(f"{name} must be >= {least}, got {value}")
+        require_at_least(1, population=population)
+        require_at_least(0, n_initial=n_initial)
         self.population, self.n_initial = population, n_initial
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:

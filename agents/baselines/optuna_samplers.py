@@ -20,7 +20,8 @@ from archive.agents.baselines.random_search import samples
 from archive.agents.encodings.decisions import ABSENT, Vector, decisions_of
 from archive.agents.objectives.goals import points
 from archive.architecture.graph import Architecture
-from archive.errors import SettingsError, UsageError
+from archive.argument_checks import require_at_least
+from archive.errors import SettingsError
 from archive.spaces.base import Space
 
 if TYPE_CHECKING:
@@ -58,8 +59,7 @@ class OptunaAgent(Agent):
     def __init__(self, space: Space, startup: int = 10) -> None:
         """Check and keep the settings."""
         super().__init__(space)
-        if startup < 1:
-            raise UsageError(f"startup must be >= 1, got {startup}")
+        require_at_least(1, startup=startup)
         self.startup = startup
         self._decisions = decisions_of(space, self.kind)
         self._optuna = _optuna(self.kind)
@@ -167,8 +167,7 @@ class Tpe(OptunaAgent):
     def __init__(self, space: Space, startup: int = 10, multivariate: bool = True, candidates: int = 24) -> None:
         """Check and keep the settings."""
         super().__init__(space, startup)
-        if candidates < 1:
-            raise UsageError(f"candidates must be >= 1, got {candidates}")
+        require_at_least(1, candidates=candidates)
         self.multivariate, self.candidates = multivariate, candidates
 
     def _sampler(self, seed: int, constraints: Violations | None) -> optuna.samplers.BaseSampler:

@@ -9,7 +9,7 @@ import numpy as np
 
 from archive.agents.base import Agent, History, Suggestion, check_count, first_of_pool
 from archive.architecture.graph import Architecture
-from archive.errors import UsageError
+from archive.argument_checks import require_at_least
 from archive.spaces.base import Space
 
 
@@ -24,8 +24,7 @@ class Pooled(Agent):
     def __init__(self, space: Space, n_initial: int = 10) -> None:
         """Check and keep the settings."""
         super().__init__(space)
-        if n_initial < 0:
-            raise UsageError(f"n_initial must be >= 0, got {n_initial}")
+        require_at_least(0, n_initial=n_initial)
         self.n_initial = n_initial
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:

@@ -26,7 +26,7 @@ from archive.agents.base import (
     keys_of,
 )
 from archive.agents.baselines.random_search import samples
-from archive.errors import UsageError
+from archive.argument_checks import require_at_least
 from archive.spaces.base import Space
 
 
@@ -55,13 +55,8 @@ class RegularizedEvolution(Agent):
     def __init__(self, space: Space, population: int = 30, tournament: int = 10, n_initial: int = 10) -> None:
         """Check and keep the settings."""
         super().__init__(space)
-        for name, value, least in (
-            ("population", population, 1),
-            ("tournament", tournament, 1),
-            ("n_initial", n_initial, 0),
-        ):
-            if value < least:
-                raise UsageError(f"{name} must be >= {least}, got {value}")
+        require_at_least(1, population=population, tournament=tournament)
+        require_at_least(0, n_initial=n_initial)
         self.population, self.tournament, self.n_initial = population, tournament, n_initial
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:

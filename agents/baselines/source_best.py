@@ -12,6 +12,7 @@ import numpy as np
 from archive.agents import registry
 from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count
 from archive.agents.noise import replicates
+from archive.argument_checks import require_at_least
 from archive.errors import UsageError
 from archive.spaces.base import Space
 
@@ -45,8 +46,7 @@ class SourceBest(Agent):
     def __init__(self, space: Space, top: int = 10, then: str = "regularized-evolution") -> None:
         """Look the name up."""
         super().__init__(space)
-        if top < 1:
-            raise UsageError(f"top must be >= 1, got {top}")
+        require_at_least(1, top=top)
         if then == self.kind:
             raise UsageError(f"then must be another agent than {self.kind}, got {then!r}")
         self.top, self._then = top, registry.get(then, space)

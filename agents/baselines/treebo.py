@@ -22,7 +22,7 @@ from archive.agents.baselines.random_search import samples
 from archive.agents.encodings.decisions import ABSENT, Vector, decisions_of
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.gp.tree import FittedTree, TreeFeatures, fit
-from archive.errors import UsageError
+from archive.argument_checks import require_at_least
 from archive.spaces.base import Space
 
 _RANDOM, _BEST, _VARIANTS = 200, 5, 20
@@ -60,10 +60,8 @@ class TreeBO(Agent):
     def __init__(self, space: Space, n_initial: int = 10, acquisition: str = "ei", climbs: int = 2) -> None:
         """Check and keep the settings."""
         super().__init__(space)
-        if n_initial < 0:
-            raise UsageError(f"n_initial must be >= 0, got {n_initial}")
-        if climbs < 1:
-            raise UsageError(f"climbs must be >= 1, got {climbs}")
+        require_at_least(0, n_initial=n_initial)
+        require_at_least(1, climbs=climbs)
         self.n_initial, self.acquisition, self.climbs = n_initial, acquisition, climbs
         self._acquisition = acquisitions.get_marginal(self.kind, acquisition)
         self._decisions = decisions_of(space, self.kind)

@@ -28,7 +28,8 @@ from archive.agents.surrogates.base import Array, Posterior
 from archive.agents.surrogates.gp.conditional import FittedConditional, learn, learn_separately
 from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule
 from archive.agents.surrogates.outcome_scale import Scale
-from archive.errors import UnknownNameError, UsageError
+from archive.argument_checks import require_at_least
+from archive.errors import UnknownNameError
 from archive.kernels.covariance.arc import ArcKernel, CodeKernel, LinearKernel, PaddedKernel
 from archive.spaces.base import Space
 from archive.spaces.conditional import Categorical
@@ -116,13 +117,10 @@ class Arc(Agent):
         for setting, name, known in (("preset", preset, PRESETS), ("model", model, MODELS)):
             if name not in known:
                 raise UnknownNameError(f"{setting} of arc", name, known)
-        if n_random < 1:
-            raise UsageError(f"n_random must be >= 1, got {n_random}")
         chosen = PRESETS[preset]
         sweeps = chosen.burn_in if burn_in is None else burn_in
-        for name, value, least in (("samples", samples, 1), ("burn_in", sweeps, 0), ("thin", thin, 1)):
-            if value < least:
-                raise UsageError(f"{name} must be >= {least}, got {value}")
+        require_at_least(1, n_random=n_random, samples=samples, thin=thin)
+        require_at_least(0, burn_in=sweeps)
         self.n_random, self.preset, self.model, self.activation = n_random, preset, model, activation
         self.acquisition, self.samples, self.burn_in, self.thin = acquisition, samples, burn_in, thin
         self.tied, self.transform = tied, transform

@@ -33,7 +33,7 @@ from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.agents.surrogates.many.surrogate import ManyEvaluations
 from archive.agents.surrogates.noisy_incumbent import NoisyIncumbent
 from archive.architecture.graph import Architecture
-from archive.errors import UsageError
+from archive.argument_checks import require_at_least
 from archive.kernels.gram import Gram
 from archive.spaces.base import Space
 
@@ -126,10 +126,8 @@ class ModelBased(Agent):
     def __init__(self, space: Space, n_initial: int, method: Method) -> None:
         """Check and keep the method."""
         super().__init__(space)
-        if n_initial < 0:
-            raise UsageError(f"n_initial must be >= 0, got {n_initial}")
-        if method.shortlist < 1:
-            raise UsageError(f"shortlist must be >= 1, got {method.shortlist}")
+        require_at_least(0, n_initial=n_initial)
+        require_at_least(1, shortlist=method.shortlist)
         self.n_initial, self.method = n_initial, method
 
     @property

@@ -28,7 +28,7 @@ from archive.agents.surrogates.base import Array, Fitted, Surrogate
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule, SliceSampling
 from archive.architecture.graph import Architecture
-from archive.errors import UsageError
+from archive.argument_checks import require_at_least
 from archive.kernels.covariance.base import nasbot_covariance
 from archive.kernels.distances.otmann import OTMANN
 from archive.kernels.gram import Gram
@@ -65,10 +65,8 @@ class Nasbot(Agent):
     def __init__(self, space: Space, n_initial: int = 10, acquisition: str = "ei", samples: int = 10) -> None:
         """Check and keep the settings."""
         super().__init__(space)
-        if n_initial < 0:
-            raise UsageError(f"n_initial must be >= 0, got {n_initial}")
-        if samples < 1:
-            raise UsageError(f"samples must be >= 1, got {samples}")
+        require_at_least(0, n_initial=n_initial)
+        require_at_least(1, samples=samples)
         self.n_initial, self.acquisition, self.samples = n_initial, acquisition, samples
         self._acquisition = acquisitions.get_marginal(self.kind, acquisition)
         # A cache of distances: it makes later calls faster and changes none of their results.

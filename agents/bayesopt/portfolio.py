@@ -68,7 +68,7 @@ from archive.agents.surrogates.outcome_transforms import LogRegret, OutcomeTrans
 from archive.agents.surrogates.stacking import StackedGP
 from archive.agents.transfer.coordinator import Transfer, rule
 from archive.architecture.graph import Architecture
-from archive.errors import UsageError
+from archive.argument_checks import require_at_least
 from archive.spaces.base import Space
 
 LISTED, DRAWN = 1000, 100
@@ -144,9 +144,7 @@ class Portfolio(Agent):
     ) -> None:
         """Look the names up, and build the models."""
         super().__init__(space)
-        for name, value in (("n_design", n_design), ("patience", patience)):
-            if value < 0:
-                raise UsageError(f"{name} must be >= 0, got {value}")
+        require_at_least(0, n_design=n_design, patience=patience)
         self.members, self.n_design, self.prior = _listed(members), n_design, prior
         self.acquisition, self.kappa = acquisition, kappa
         self.transforms = _listed(transforms)

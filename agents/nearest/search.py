@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from archive import kernels
 from archive.agents.nearest.index_store import IndexStore, Keys
 from archive.architecture.graph import Architecture
-from archive.errors import UsageError
+from archive.argument_checks import require_at_least
 from archive.kernels.base import Distance
 from archive.kernels.search.index import NearestNeighbours, component_of
 
@@ -128,8 +128,7 @@ class Nearest:
             UnknownNameError: There is no such architecture, kernel, setting or study.
             UsageError: k is less than 1, or the kernel cannot be searched or has no such component.
         """
-        if k < 1:
-            raise UsageError(f"k must be >= 1, got {k}")
+        require_at_least(1, k=k)
         distance = kernels.get(kernel, **settings)
         chosen = component_of(distance, component)
         if isinstance(architecture, str):

@@ -29,6 +29,7 @@ from archive.agents.surrogates.outcome_scale import Scale
 from archive.agents.surrogates.outcome_transforms import Standardise
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
+from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import check_one_space
 from archive.kernels.features.embedding import EmbeddedDistance
@@ -55,8 +56,7 @@ class RandomForest(Surrogate):
         source = kernels.get(encoding) if isinstance(encoding, str) else encoding
         if not isinstance(source, EmbeddedDistance):
             raise UsageError(f"a random forest needs a kernel with features, got {source.name}")
-        if trees < 2:
-            raise UsageError(f"trees must be >= 2, got {trees}")
+        require_at_least(2, trees=trees)
         if not 0.0 < features <= 1.0:
             raise UsageError(f"features must be in (0, 1], got {features}")
         self.encoding, self.trees, self.features = source, trees, features

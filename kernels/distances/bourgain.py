@@ -34,6 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.argument_checks import require_at_least
 from archive.errors import NumericalError, UsageError
 
 Floats = NDArray[np.float64]
@@ -74,8 +75,7 @@ class Bourgain:
             NumericalError: The matrix is not square, finite, symmetric, never negative and 0 on the diagonal.
             UsageError: `repeats` is below 1.
         """
-        if repeats is not None and repeats < 1:
-            raise UsageError(f"repeats must be >= 1, got {repeats}")
+        require_at_least(1, repeats=repeats)
         _check(distances)
         sets = _random_sets(len(distances), repeats, np.random.default_rng(seed))
         coordinates = _nearest(distances, sets)

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from archive.architecture import canonical
 from archive.architecture.graph import Architecture, Layer
+from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.distances.pot import pot
@@ -105,10 +106,8 @@ class GromovWasserstein(PairDistance[Wiring]):
         self.alpha, self.starts, self.max_layers = float(alpha), starts, max_layers
         if not 0 < self.alpha <= 1:
             raise UsageError(f"alpha must be in (0, 1], got {alpha}")
-        if starts < 1:
-            raise UsageError(f"starts must be >= 1, got {starts}")
-        if max_layers < 2:
-            raise UsageError(f"max_layers must be >= 2, got {max_layers}")
+        require_at_least(1, starts=starts)
+        require_at_least(2, max_layers=max_layers)
         # A cache of results, so that instances behave as immutable ones; at worst two threads solve the same pair.
         self._known: dict[tuple[str, str], float] = {}
 

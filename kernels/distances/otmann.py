@@ -28,6 +28,7 @@ from archive import cpu_count
 from archive.architecture.graph import Architecture
 from archive.architecture.layer_mass import layer_masses
 from archive.architecture.operations import vocabulary
+from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.covariance.base import Covariance, nasbot_covariance
@@ -106,8 +107,7 @@ class OTMANN(PairDistance[LayersWithMass]):
             raise UsageError(f"variant must be one of {', '.join(get_args(Variant))}, got {variant!r}")
         if not self.nu_str or not all(0 <= nu < np.inf for nu in self.nu_str):
             raise UsageError(f"nu_str must be one or more finite numbers >= 0, got {self.nu_str}")
-        if threads is not None and threads < 1:
-            raise UsageError(f"threads must be >= 1, got {threads}")
+        require_at_least(1, threads=threads)
         self.threads = threads or cpu_count.available()
 
     @property

@@ -30,6 +30,7 @@ from archive import cpu_count
 from archive.architecture.graph import Architecture
 from archive.architecture.layer_mass import layer_masses
 from archive.architecture.operations import vocabulary
+from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.distances.penalties import Penalties, penalties
@@ -108,8 +109,7 @@ class Wasserstein(PairDistance[WeighedLayers]):
             raise UsageError(f"weights must be one of {', '.join(get_args(Weights))}, got {weights!r}")
         if solver not in get_args(Solver):
             raise UsageError(f"solver must be one of {', '.join(get_args(Solver))}, got {solver!r}")
-        if threads is not None and threads < 1:
-            raise UsageError(f"threads must be >= 1, got {threads}")
+        require_at_least(1, threads=threads)
         self.threads = threads or cpu_count.available()
 
     @property

@@ -11,6 +11,7 @@ from archive import spaces
 from archive.agents.base import Agent
 from archive.agents.benchmarks.search.contestants import Contestant
 from archive.architecture.graph import Architecture
+from archive.argument_checks import require_at_least
 from archive.errors import UsageError
 from archive.spaces.base import Space
 from archive.store.records import Direction, Result, Study
@@ -166,9 +167,8 @@ class ComparisonPlan:
         for name in ("contestants", "problems"):
             if not getattr(self, name):
                 raise UsageError(f"a comparison needs {name}, got none")
-        for name, least in (("seeds", 1), ("budget", 1), ("batch", 1), ("starts", 0)):
-            if getattr(self, name) < least:
-                raise UsageError(f"{name} must be >= {least}, got {getattr(self, name)}")
+        require_at_least(1, seeds=self.seeds, budget=self.budget, batch=self.batch)
+        require_at_least(0, starts=self.starts)
         if self.budget < self.starts:
             raise UsageError(f"the budget must be at least the {self.starts} random starts, got {self.budget}")
         if self.budget < self.batch:

@@ -45,6 +45,7 @@ from archive.agents.surrogates.ensemble.training import NetworkShape, plan, pred
 from archive.agents.surrogates.outcome_scale import Scale
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
+from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError
 from archive.kernels.base import check_one_space
 from archive.kernels.features.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
@@ -89,16 +90,8 @@ class Ensemble(Surrogate):
         if not isinstance(distance, EmbeddedDistance):
             raise UsageError(f"encoding must be a kernel with features, got {getattr(distance, 'name', distance)!r}")
         self.encoding = distance
-        for name, value, least in (
-            ("members", members, 2),
-            ("layers", layers, 1),
-            ("width", width, 1),
-            ("epochs", epochs, 1),
-            ("batch", batch, 1),
-            ("threads", 1 if threads is None else threads, 1),
-        ):
-            if value < least:
-                raise UsageError(f"{name} must be >= {least}, got {value}")
+        require_at_least(2, members=members)
+        require_at_least(1, layers=layers, width=width, epochs=epochs, batch=batch, threads=threads)
         if not 0.0 < rate < np.inf:
             raise UsageError(f"rate must be > 0 and finite, got {rate}")
         self.members, self.layers, self.width = members, layers, width

@@ -26,6 +26,7 @@ from scipy.optimize import minimize
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.gp.bounds import Bounds
 from archive.agents.surrogates.gp.likelihood import Inference, Likelihood
+from archive.argument_checks import require_at_least
 from archive.errors import NumericalError, UsageError
 
 _log = logging.getLogger(__name__)
@@ -58,9 +59,7 @@ class MarginalLikelihood(Inference):
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        for name in ("starts", "observations", "subset_size"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be >= 1, got {getattr(self, name)}")
+        require_at_least(1, starts=self.starts, observations=self.observations, subset_size=self.subset_size)
         if self.prior is not None and not self.prior > 0.0:
             raise UsageError(f"prior must be > 0 or None, got {self.prior}")
 

@@ -23,7 +23,8 @@ import numpy as np
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.gp.bounds import Bounds
 from archive.agents.surrogates.gp.likelihood import Inference, Likelihood
-from archive.errors import NumericalError, UsageError
+from archive.argument_checks import require_at_least
+from archive.errors import NumericalError
 
 LogDensity = Callable[[Array], float]
 Method = Literal["coordinates", "directions"]
@@ -70,8 +71,7 @@ class SliceSampling(Inference):
 
     def __post_init__(self) -> None:
         """Check the number."""
-        if self.observations < 1:
-            raise UsageError(f"observations must be >= 1, got {self.observations}")
+        require_at_least(1, observations=self.observations)
 
     def thetas(self, likelihood: Likelihood, rng: np.random.Generator) -> Array:
         """See `Inference.thetas`."""

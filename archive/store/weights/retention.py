@@ -20,8 +20,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from archive.argument_checks import require_at_least
 from archive.database.statements import lock
-from archive.errors import UsageError
 from archive.store.lineage import ancestors
 from archive.store.ranking.best import best_results
 from archive.store.records import Weights
@@ -76,10 +76,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         """Validate the settings."""
-        if self.keep_best < 0:
-            raise UsageError(f"keep_best must be >= 0, got {self.keep_best}")
-        if not self.grace_seconds >= 0:
-            raise UsageError(f"grace_seconds must be >= 0, got {self.grace_seconds:g}")
+        require_at_least(0, keep_best=self.keep_best, grace_seconds=self.grace_seconds)
 
 
 @dataclass(frozen=True)

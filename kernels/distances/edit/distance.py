@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from archive import cpu_count
 from archive.architecture.graph import Architecture
+from archive.argument_checks import require_at_least
 from archive.errors import UsageError
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.distances.edit.sequence import Comparison, Sequenced, sequenced
@@ -78,8 +79,7 @@ class EditDistance(PairDistance[Sequenced]):
             raise UsageError(f"lam must be a finite number >= 0, got {lam}")
         if layers not in get_args(Comparison):
             raise UsageError(f"layers must be one of {', '.join(get_args(Comparison))}, got {layers!r}")
-        if threads is not None and threads < 1:
-            raise UsageError(f"threads must be >= 1, got {threads}")
+        require_at_least(1, threads=threads)
         self.threads = threads or cpu_count.available()
 
     @property
