@@ -22,6 +22,7 @@ from rich.text import Text
 from archive.cli.columns import column_widths, whole_width
 from archive.cli.documents.base import SCHEMA_VERSION
 from archive.cli.parameters import settings_of
+from archive.json_values import finite_or_null, mapped
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -142,7 +143,7 @@ def print_json_line(document: Mapping[str, Any]) -> None:
 
 def json_document(document: Mapping[str, Any], indent: int | None = None) -> str:
     """Return a document with its schema version as JSON."""
-    return json_text(_plain({"schema_version": SCHEMA_VERSION, **document}), indent=indent)
+    return json_text(mapped({"schema_version": SCHEMA_VERSION, **document}, finite_or_null), indent=indent)
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
@@ -248,7 +249,7 @@ def show(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}" if math.isfinite(value) else str(value)
     if isinstance(value, Mapping | list | tuple):
-        return json.dumps(_plain(value), ensure_ascii=False, default=str)
+        return json.dumps(mapped(value, finite_or_null), ensure_ascii=False, default=str)
     return str(value)
 
 
@@ -265,13 +266,3 @@ def span(seconds: float | None) -> str | None:
 
 def _print(to: Console, parts: Sequence[Part], wrap: bool, lines: bool = False) -> None:
     to.print(text(*parts, lines=lines), soft_wrap=not (wrap and to.is_terminal))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

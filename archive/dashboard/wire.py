@@ -11,13 +11,14 @@ A browser reads a column as a typed array without a copy: 100,000 results with t
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from starlette.responses import Response
+
+from archive.json_values import finite_or_null, mapped
 
 BINARY = "application/octet-stream"
 _ALIGNMENT = 8
@@ -34,7 +35,7 @@ def dumps(document: Any) -> str:
     try:
         return json.dumps(document, allow_nan=False, separators=(",", ":"))
     except ValueError:
-        return json.dumps(_finite(document), separators=(",", ":"))
+        return json.dumps(mapped(document, finite_or_null), separators=(",", ":"))
 
 
 def binary_response(content: bytes) -> Response:
@@ -67,13 +68,3 @@ def table(head: Mapping[str, Any], columns: Mapping[str, tuple[str, ArrayLike]])
 
 def _padded(content: bytes) -> bytes:
     return content + b"\0" * (-len(content) % _ALIGNMENT)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value

@@ -6,19 +6,24 @@ Numbers that JSON cannot express are written as `{"float": "nan"}`.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from archive.errors import UsageError
+from archive.json_values import is_non_finite, mapped
 
 Record = dict[str, Any]
+
+_WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def text_of(record: Any) -> str:
     """Return the line of a record, equal for equal records."""
-    return json.dumps(_finite(record), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    try:
+        return _WRITER.encode(record)
+    except ValueError:
+        # Searching each record for such numbers would double the time of a dump.
+        return _WRITER.encode(mapped(record, _number_or_name))
 
 
 def parsed(path: Path, number: int, line: bytes) -> Record:
@@ -47,15 +52,8 @@ def brief(value: Any, most: int = 80) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def _finite(value: Any) -> Any:
-    """Replace numbers that JSON cannot express."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": str(value)}
-    if isinstance(value, Mapping):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
+def _number_or_name(value: Any) -> Any:
+    return {"float": str(value)} if is_non_finite(value) else value
 
 
 def _float_or_map(record: Record) -> Any:

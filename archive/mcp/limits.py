@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from archive.errors import UsageError
+from archive.json_values import finite_or_null, mapped
 
 ROWS = 50
 """Rows of an answer, unless the caller requests another number."""
@@ -47,14 +47,10 @@ def compact(value: Any) -> str:
 
 def plain(value: Any, longest: int = MOST_TEXT) -> Any:
     """Return a value as JSON has it: NaN and infinities become null, and texts of more characters are cut."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, str):
-        # Half of a character cannot be sent.
-        whole = value.encode("utf-8", "replace").decode("utf-8")
-        return whole if len(whole) <= longest else f"{whole[:longest]}… ({len(whole)} characters)"
-    if isinstance(value, Mapping):
-        return {str(name): plain(item, longest) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item, longest) for item in value]
-    return value
+    return mapped(value, lambda item: _cut(item, longest) if isinstance(item, str) else finite_or_null(item))
+
+
+def _cut(text: str, longest: int) -> str:
+    # Half of a character cannot be sent.
+    whole = text.encode("utf-8", "replace").decode("utf-8")
+    return whole if len(whole) <= longest else f"{whole[:longest]}… ({len(whole)} characters)"

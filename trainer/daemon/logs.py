@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import re
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
+
+from archive.json_values import is_non_finite, mapped
 
 LogFormat = Literal["text", "json"]
 
@@ -68,7 +69,7 @@ class JsonFormatter(logging.Formatter):
             line.setdefault("study", proposal.rpartition("#")[0])
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(_plain(line), ensure_ascii=False, default=str)
+        return json.dumps(mapped(line, _number_or_name), ensure_ascii=False, default=str)
 
 
 def _event_of(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
@@ -84,12 +85,6 @@ def _event_of(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
     return event.replace("%%", "%"), fields
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    # JSON has no NaN, and many log readers fail on one.
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
+def _number_or_name(value: Any) -> Any:
+    # Many log readers fail on NaN.
+    return str(value) if is_non_finite(value) else value
