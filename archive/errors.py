@@ -273,3 +273,14 @@ class NotPositiveDefiniteError(NumericalError):
             f"a {size} x {size} covariance is not positive definite, not even with jitter {jitter:g}: "
             "look for NaN, duplicate architectures with different distances, or an indefinite distance"
         )
+
+
+def first_line(error: Exception, most: int | None = None) -> str:
+    """Return the first line of an error's message that is not blank, or the name of its class.
+
+    Args:
+        error: The error of any package.
+        most: Most characters of the line; None for all.
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:most]

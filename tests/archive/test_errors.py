@@ -1,4 +1,4 @@
-"""Messages of errors: the nearest existing names."""
+"""Messages of errors: the nearest existing names, and the first line of other packages' messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import difflib
 import pytest
 
 from archive import errors
-from archive.errors import UnknownNameError
+from archive.errors import UnknownNameError, first_line
 
 
 def test_the_nearest_names_are_offered():
@@ -27,3 +27,17 @@ def test_many_names_are_not_compared_letter_by_letter(monkeypatch):
     keys = [f"{at:032x}" for at in range(100)]
     assert "did you mean " + keys[99] in str(UnknownNameError("architecture", keys[99][-2:], keys))
     assert "known: " + keys[0] in str(UnknownNameError("architecture", "f" * 32, keys))
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("no memory\nat 0x1", "no memory"),
+        ("\n  no memory \n", "no memory"),
+        ("", "AssertionError"),
+        (" \n", "AssertionError"),
+    ],
+)
+def test_the_first_line_of_a_message(message, line):
+    assert first_line(AssertionError(message)) == line
+    assert first_line(AssertionError(message), 4) == line[:4]

@@ -28,7 +28,7 @@ import torch
 from torch.nn import functional as F
 
 from archive.architecture.graph import Architecture
-from archive.errors import SettingsError
+from archive.errors import SettingsError, first_line
 from archive.measurement import Figure
 from archive.trainer.benchmarks import trial_start
 from archive.trainer.benchmarks.trial_start import chain
@@ -85,7 +85,7 @@ def _device(name: str) -> torch.device:
         device = torch.device(name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise SettingsError(f"the device {name!r} cannot be used: {str(error).splitlines()[0]}") from error
+        raise SettingsError(f"the device {name!r} cannot be used: {first_line(error)}") from error
     return device
 
 

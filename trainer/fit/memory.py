@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from archive.errors import first_line
+
 _NO_MEMORY = ("DefaultCPUAllocator", "CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 """Limits of a container, which sees its own control group as the root."""
@@ -13,12 +15,6 @@ def out_of_memory(error: Exception) -> str | None:
         # The host's allocator begins with a position in its source code.
         return first_line(error).rpartition("DefaultCPUAllocator: ")[2]
     return None
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of an error's message that is not blank, or the name of its class."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
 
 
 def device_memory() -> int:

@@ -31,6 +31,7 @@ import torch
 from torch import Tensor, nn
 
 from archive import gc_pause
+from archive.errors import first_line
 from archive.trainer.nn.base import HasProgress
 
 log = logging.getLogger("archive.trainer")
@@ -149,7 +150,7 @@ class StepGraphs:
                 losses = self._step(own_inputs, own_targets, own_rates)
         except RuntimeError as error:
             self._clear()
-            self._give_up(str(error).partition("\n")[0])
+            self._give_up(first_line(error))
             # The allocator may still refer to it.
             _failed.append(graph)
             _renew_generator(self._device, generator)

@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TypeVar
 
-from archive.errors import SettingsError
+from archive.errors import SettingsError, first_line
 from archive.trainer.fit.memory import device_memory
 from archive.trainer.trial import fork_server
 
@@ -186,7 +186,7 @@ def _answered(question: Callable[[], _T], failed: _T) -> tuple[_T, str]:
     try:
         return question(), ""
     except (RuntimeError, AssertionError, ValueError) as error:
-        return failed, str(error).splitlines()[0]
+        return failed, first_line(error)
 
 
 def _gpus() -> list[dict[str, Any]]:

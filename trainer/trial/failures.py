@@ -20,9 +20,9 @@ from __future__ import annotations
 import errno
 from dataclasses import replace
 
-from archive.errors import ArchiveError, MissingDataError, SettingsError, TrainingError, UnusableFileError
+from archive.errors import ArchiveError, MissingDataError, SettingsError, TrainingError, UnusableFileError, first_line
 from archive.queue.causes import Cause
-from archive.trainer.fit.memory import first_line, out_of_memory
+from archive.trainer.fit.memory import out_of_memory
 from archive.trainer.trial.messages import TrialFailed
 
 _DEVICE = (

@@ -10,7 +10,7 @@ import torch
 
 from archive.architecture.aten.signature import DTYPES
 from archive.architecture.aten.wiring import Input
-from archive.errors import SettingsError, UsageError
+from archive.errors import SettingsError, UsageError, first_line
 from archive.trainer.intake.onnx_graphs.values import Call
 
 LEAST_OPSET = 9
@@ -35,7 +35,7 @@ def read(path: Path) -> Any:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
     except Exception as error:
         # Errors of protobuf, or of a file of weights beside it.
-        raise UsageError(f"{path} is no ONNX model: {first_line(error)}") from error
+        raise UsageError(f"{path} is no ONNX model: {first_line(error, 200)}") from error
     if not model.graph.node:
         raise UsageError(f"{path} is no ONNX model: it has no graph")
     version = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
@@ -122,11 +122,6 @@ def numpy_type(call: Call, number: int) -> Any:
     # Not by a tensor: those of torch.export have no values.
     found = helper.tensor_dtype_to_np_dtype(number)
     return found if found.kind in "biufc" else np.dtype(np.float32)
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of an error's message."""
-    return next(iter(str(error).splitlines()), type(error).__name__)[:200]
 
 
 def _type(number: int) -> torch.dtype:

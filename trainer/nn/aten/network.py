@@ -25,7 +25,7 @@ from archive.architecture.aten.folding import unfold
 from archive.architecture.aten.signature import MODES, resolve
 from archive.architecture.aten.vocabulary import NAME
 from archive.architecture.graph import Architecture, Layer
-from archive.errors import InvalidArchitectureError
+from archive.errors import InvalidArchitectureError, first_line
 from archive.trainer.nn.aten import initial, matrices
 from archive.trainer.nn.aten.calls import OperationArguments, function_of
 from archive.trainer.nn.aten.layers import BatchNorm, Dropout, TrainedTensor, Weighted, empty
@@ -84,7 +84,7 @@ def _value_shapes(architecture: Architecture) -> list[tuple[int, ...]]:
         graph = _Graph(architecture, 1)
         shapes = shapes_of(graph.module(), graph.given)
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
-        raise InvalidArchitectureError(f"PyTorch cannot build the network: {_first_line(error)}") from error
+        raise InvalidArchitectureError(f"PyTorch cannot build the network: {first_line(error, 200)}") from error
     return [shapes.get(graph.value[u].name, ()) for u in range(len(architecture.layers) - 1)]
 
 
@@ -127,7 +127,7 @@ def _module(architecture: Architecture, channels: int = 1) -> fx.GraphModule:
         return _Graph(architecture, channels).module()
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
         # Such as a tensor whose size no number of 64 bits can hold.
-        raise InvalidArchitectureError(f"PyTorch cannot build the network: {_first_line(error)}") from error
+        raise InvalidArchitectureError(f"PyTorch cannot build the network: {first_line(error, 200)}") from error
 
 
 class _Graph:
@@ -235,7 +235,7 @@ def _check_form(given: wiring.Input, module: nn.Module, form: NetworkForm) -> No
     except Exception as error:
         raise InvalidArchitectureError(
             f"the network was imported for inputs {given} and takes none of the shape {form.input_shape}: "
-            f"{_first_line(error)}"
+            f"{first_line(error, 200)}"
         ) from error
     finally:
         module.train()
@@ -245,10 +245,6 @@ def _check_form(given: wiring.Input, module: nn.Module, form: NetworkForm) -> No
             f"the network has outputs of the shape {shape}, and the task needs ({form.outputs},): import it with as "
             f"many, as with --set num_classes={form.outputs}"
         )
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)[:200]
 
 
 def _filled(architecture: Architecture, module: fx.GraphModule, seed: int) -> fx.GraphModule:
