@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.agents.constructor_arguments import Recreatable, arguments
 from archive.agents.info import AgentInfo as AgentInfo
 from archive.agents.noise import is_noisy
 from archive.agents.observations import Observation as Observation
 from archive.agents.observations import Pending as Pending
 from archive.agents.observations import SourceStudy as SourceStudy
 from archive.agents.outliers import is_score
-from archive.agents.recorded import Recorded, arguments
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.spaces.base import Space
@@ -121,7 +121,7 @@ class Suggestion:
         parent: The network that it is a mutation of.
         operations: Operations applied to the parent, in order.
         hyperparameters: Training hyperparameters, where the agent chooses them.
-        coupling: Estimated correlation of the task with each source, in [-1, 1], by study; empty before a fit.
+        task_correlations: Estimated correlation of the task with each source, in [-1, 1], by study; empty before a fit.
         repeat: Whether it is another evaluation, with another seed, of a network that has a result.
     """
 
@@ -132,11 +132,11 @@ class Suggestion:
     parent: Architecture | None = None
     operations: tuple[str, ...] = ()
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
-    coupling: Mapping[str, float] = field(default_factory=dict)
+    task_correlations: Mapping[str, float] = field(default_factory=dict)
     repeat: bool = False
 
 
-class Agent(Recorded, ABC):
+class Agent(Recreatable, ABC):
     """A search method over one space.
 
     The constructor of a subclass takes the space first, then settings by name. Every setting is a JSON value: settings

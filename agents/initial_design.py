@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from archive.agents.provenance import count_in
-from archive.agents.proxies.recorded import LEAST, N_DESIGN
+from archive.agents.proxies.study_scores import LEAST, N_DESIGN
 from archive.store.properties import from_json
 from archive.store.records import State
 from archive.store.snapshots import lacks_objective, violation_of

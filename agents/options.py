@@ -6,8 +6,9 @@
     agents.get("mine", space, kappa=2.0, alpha=0.5)        the same as Mine(space, BatchOptions(kappa=2.0), alpha=0.5)
     agents.settings("mine")                                {"preset": "default", …, "kappa": None, …, "alpha": 1.0}
 
-An argument of an agent whose default is a dataclass is expanded to its fields (`archive.agents.recorded`): the names of
-the fields are the names of the settings on the command line, in `agents.get` and in the record of a study.
+An argument of an agent whose default is a dataclass is expanded to its fields
+(`archive.agents.constructor_arguments`): the names of the fields are the names of the settings on the command line, in
+`agents.get` and in the record of a study.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ each rung (`archive.agents.rungs.scores`).
 Where zero-cost proxies of the task were known, `"proxies": {"source": "archive/1", "until": 1764e9, "networks": 500}`
 names their definitions, the time of the latest measurement and the number of networks.
 
-Where the agent learnt from studies of other tasks, `"coupling": {"study": 0.8}` is the estimated correlation of its
-task with the task of each study: an output of the call, not an input.
+Where the agent learnt from studies of other tasks, `"coupling": {"study": 0.8}` has `Suggestion.task_correlations`, the
+estimated correlation of its task with the task of each study: an output of the call, not an input.
 
 A search that shares its study with another one draws from a separate random stream (`archive.agents.searcher`):
 `"stream": 1234567`. Without this entry the stream is 0, the one of a search that is alone.
@@ -37,7 +37,7 @@ from archive import gc_pause
 from archive.agents.base import History, Observation, Pending, Suggestion
 from archive.agents.constraints.slacks import StudyConstraints
 from archive.agents.objectives.goals import Goals
-from archive.agents.proxies.recorded import basis_of, proxies_of
+from archive.agents.proxies.study_scores import basis_of, proxies_of
 from archive.agents.rungs.scores import projected
 from archive.agents.transfer.source_tasks import observation, split
 from archive.architecture.graph import Architecture
@@ -106,9 +106,9 @@ def generator(seed: int, history: History, stream: int = 0) -> np.random.Generat
     return np.random.default_rng([seed, position, stream] if stream else [seed, position])
 
 
-def coupling(suggestions: Sequence[Suggestion]) -> dict[str, Any]:
+def correlations_of(suggestions: Sequence[Suggestion]) -> dict[str, Any]:
     """Return the estimated correlations with source tasks, for the basis of proposals; empty without estimates."""
-    estimates = [suggestion.coupling for suggestion in suggestions if suggestion.coupling]
+    estimates = [suggestion.task_correlations for suggestion in suggestions if suggestion.task_correlations]
     return {"coupling": {study: round(value, 4) for study, value in estimates[-1].items()}} if estimates else {}
 
 

@@ -35,7 +35,7 @@ from archive.agents.transfer.source_tasks import observation, split
 from archive.architecture.graph import Architecture
 from archive.constraints import violation
 from archive.errors import ArchiveError, NumericalError
-from archive.spaces import recorded
+from archive.spaces import stored_spaces
 from archive.spaces.base import Space
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def of_study(
     if not is_noisy(observations):
         return None
     try:
-        space = recorded.of_record(study.space, study.space_config, archive.connection.settings.home)
+        space = stored_spaces.of_record(study.space, study.space_config, archive.connection.settings.home)
     except ArchiveError as error:
         unknown(error)
         return None

@@ -59,7 +59,7 @@ def settings(name: str) -> dict[str, Any]:
     Raises:
         UnknownNameError: There is no such agent.
     """
-    from archive.agents.recorded import settings_of
+    from archive.agents.constructor_arguments import settings_of
 
     return settings_of(registry.maker(name))[0]
 
@@ -79,7 +79,7 @@ def get(name: str, space: Space, **config: Any) -> Agent:
     """
     from archive.agents import setting_types
     from archive.agents.base import Agent
-    from archive.agents.recorded import keywords, settings_of
+    from archive.agents.constructor_arguments import keywords, settings_of
 
     if not space.searchable:
         raise UsageError(f"no agent searches the space {space.name}: its networks are imported, not drawn")

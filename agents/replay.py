@@ -28,13 +28,13 @@ from archive.agents.provenance import (
     numbers_in,
     observations_of,
 )
-from archive.agents.proxies.recorded import proxies_of
+from archive.agents.proxies.study_scores import proxies_of
 from archive.agents.rungs.scores import as_of
 from archive.agents.transfer.source_tasks import split
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.known_costs import NO_COSTS, KnownCosts
-from archive.spaces import recorded
+from archive.spaces import stored_spaces
 from archive.spaces.constrained import constrained
 from archive.store.properties import from_json
 from archive.store.records import Evaluation, Proposal
@@ -110,7 +110,7 @@ class StudyReplay:
         self._archive, self._costs = archive, costs
         self.study = archive.studies.get(study)
         home = archive.connection.settings.home
-        whole = recorded.of_record(self.study.space, self.study.space_config, home)
+        whole = stored_spaces.of_record(self.study.space, self.study.space_config, home)
         self.space = constrained(whole, self.study.constraints, costs)
         self.proposals = {proposal.number: proposal for proposal in archive.proposals.list(study)}
         self._agents: dict[str, Agent] = {}

@@ -121,7 +121,7 @@ class Searcher:
             *(study.name, agent_id, suggestions),
             budget=study.budget,
             outcomes=answers,
-            basis={**request, **provenance.coupling(suggestions)},
+            basis={**request, **provenance.correlations_of(suggestions)},
             seconds=seconds,
             most=count,
         )

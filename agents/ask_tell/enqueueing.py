@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from archive import __version__
 from archive.known_costs import KnownCosts
 from archive.queue import lookups
-from archive.spaces import recorded
+from archive.spaces import stored_spaces
 from archive.spaces.constrained import constrained
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def space_of(archive: Archive, study: Study, costs: KnownCosts) -> Space:
         UnknownNameError: No space has its name here.
         UsageError: The table cannot be read.
     """
-    whole = recorded.of_record(study.space, study.space_config, archive.connection.settings.home)
+    whole = stored_spaces.of_record(study.space, study.space_config, archive.connection.settings.home)
     return constrained(whole, study.constraints, costs)
 
 

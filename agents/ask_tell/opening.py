@@ -68,18 +68,18 @@ def study(
     from archive import spaces
     from archive.agents.ask_tell.study import AskTellStudy
     from archive.agents.study_setup import open_study
-    from archive.spaces import recorded
+    from archive.spaces import stored_spaces
     from archive.spaces.constrained import constrained
     from archive.store.records import Study
     from archive.store.studies.budget import UNBOUNDED
 
     searched, home = spaces.get(space) if isinstance(space, str) else space, archive.connection.settings.home
     if searched is not None:
-        recorded.name_table(searched, home)
+        stored_spaces.name_table(searched, home)
     stored = archive.studies.get(name) if name in archive.studies.names() else None
     new = stored is None
     if stored is not None:
-        own = recorded.of_record(stored.space, stored.space_config, home)
+        own = stored_spaces.of_record(stored.space, stored.space_config, home)
         if searched is not None and searched != own:
             raise StudyConflictError(f"study {name!r} exists with the space {own!r}, got {searched!r}")
     elif searched is None:

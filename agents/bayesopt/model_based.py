@@ -228,7 +228,7 @@ class ModelBased(Agent):
         return [
             Suggestion(
                 one.candidate.architecture,
-                coupling=correlations,
+                task_correlations=correlations,
                 acquisition=self.method.acquisition.value(one.rank),
                 mean=float(means[at]),
                 std=float(stds[at]),

@@ -57,10 +57,10 @@ from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member_model
 from archive.agents.bayesopt.variance_reduction import alc_design
 from archive.agents.constraints.models import TRANSFORM as SLACK_TRANSFORM
+from archive.agents.constructor_arguments import record
 from archive.agents.proxies.features import ProxyFeatures
 from archive.agents.proxies.knowledge import ProxyKnowledge
-from archive.agents.proxies.recorded import N_DESIGN
-from archive.agents.recorded import record
+from archive.agents.proxies.study_scores import N_DESIGN
 from archive.agents.surrogates.many.features import SparseFeatures
 from archive.agents.surrogates.many.prefix import Prefixes
 from archive.agents.surrogates.many.surrogate import ManyEvaluations
@@ -179,7 +179,11 @@ class Portfolio(Agent):
         for policy in (self._exploit, self._explore):
             suggestions += policy(history.with_pending(suggestions), n - len(suggestions), rng)
         doubted = self._transfer.doubted(history)
-        return [replace(one, coupling={**doubted, **one.coupling}) for one in suggestions] if doubted else suggestions
+        return (
+            [replace(one, task_correlations={**doubted, **one.task_correlations}) for one in suggestions]
+            if doubted
+            else suggestions
+        )
 
     def _exploit(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """Return the suggestions among the next `n` that maximise the posterior mean; see `patience`."""

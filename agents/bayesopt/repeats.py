@@ -52,7 +52,7 @@ def repeats(
                 acquisition=float(np.exp(gains[at])),
                 mean=float(predicted.mean[0]),
                 std=float(predicted.std[0]),
-                coupling=model.task_correlations(),
+                task_correlations=model.task_correlations(),
                 repeat=True,
             )
         )

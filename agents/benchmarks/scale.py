@@ -125,7 +125,7 @@ def _histories(archive: Archive, count: int, watch: _Watch, notify: Callable[[st
     names = archive.studies.names()
     share = f"<= {ARRAYS * max(count / GOAL_SIZE, 0.1):g}"
     notify("reading histories")
-    observed = watch(lambda: archive.studies.observed(names))
+    observed = watch(lambda: archive.studies.result_arrays(names))
     yield Figure(f"history of {len(observed.scores):,} evaluations into arrays", watch.seconds, "s", share)
     new = archive.studies.create(Study("new", TASK, PROTOCOL, SPACE, budget=1_000_000))
     archive.studies.warm_start(new.name, [name for name in archive.studies.names() if name != new.name])

@@ -30,7 +30,7 @@ from archive.agents.recommendation import recommend
 from archive.agents.transfer.source_tasks import observation, split
 from archive.errors import ArchiveError
 from archive.known_costs import NO_COSTS, KnownCosts
-from archive.spaces import recorded
+from archive.spaces import stored_spaces
 from archive.store.ranking.pareto_front import front_of, scored
 from archive.store.ranking.replicates import Replicates, averaged, key_of
 from archive.store.records import State
@@ -101,7 +101,7 @@ def of_snapshot(
     if not any(noise.is_noisy(_scored(observations, goals, at)) for at in range(len(goals.objectives))):
         return None
     try:
-        space = recorded.of_record(study.space, study.space_config, archive.connection.settings.home)
+        space = stored_spaces.of_record(study.space, study.space_config, archive.connection.settings.home)
     except ArchiveError as error:
         unknown(error)
         return None

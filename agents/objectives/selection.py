@@ -152,5 +152,5 @@ def _suggestion(one: Ranked, models: ObjectiveModels) -> Suggestion:
         std=float(first.std[0]),
         parent=one.candidate.parent,
         operations=one.candidate.operations,
-        coupling=models.fitted[0].task_correlations(),
+        task_correlations=models.fitted[0].task_correlations(),
     )

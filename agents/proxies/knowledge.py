@@ -34,7 +34,7 @@ from archive.agents.bayesopt.portfolio_members import MemberModel, PowerExponent
 from archive.agents.bayesopt.variance_reduction import alc_design
 from archive.agents.proxies.distances import ProxyDistances, TotalProxyDistance
 from archive.agents.proxies.features import ProxyFeatures
-from archive.agents.proxies.recorded import LEAST
+from archive.agents.proxies.study_scores import LEAST
 from archive.agents.surrogates.base import Array, Surrogate
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.length_scale_prior import DimensionScaledPrior

@@ -16,7 +16,7 @@ from archive.errors import CodecError, InvalidArchitectureError, UnknownNameErro
 from archive.mcp.arguments import NetworkArgument, network_of
 from archive.mcp.limits import MOST_BYTES, compact, fitting
 from archive.queries.results_of import OpenProposal, StoredResult, open_proposals, results
-from archive.spaces import recorded
+from archive.spaces import stored_spaces
 
 MOST_RESULTS = 200
 
@@ -110,7 +110,7 @@ def _fault(archive: Archive, network: Architecture, study: str | None) -> str | 
         space = spaces.get(network.space)
     else:
         record = archive.studies.get(study)
-        space = recorded.of_record(record.space, record.space_config, archive.connection.settings.home)
+        space = stored_spaces.of_record(record.space, record.space_config, archive.connection.settings.home)
     try:
         space.validate(network)
     except InvalidArchitectureError as error:

@@ -79,12 +79,12 @@ class ClaimFilter:
     """Restriction of a worker's claims to proposals that it can run.
 
     Attributes:
-        able: Capabilities of the worker.
+        capabilities: Capabilities of the worker.
         memory_bytes: Memory of its largest device that is free; None sets no limit.
         alone_bytes: Memory of its largest device without any trial; None sets no limit, -1 stands for no such device.
     """
 
-    able: Capabilities = field(default_factory=Capabilities)
+    capabilities: Capabilities = field(default_factory=Capabilities)
     memory_bytes: int | None = None
     alone_bytes: int | None = None
     _decided: dict[str, tuple[bool, float]] = field(default_factory=dict, init=False, repr=False)
@@ -92,7 +92,7 @@ class ClaimFilter:
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of the query of a claim."""
         return {
-            "excluded": sorted(name for name, (able, at) in self._decided.items() if not able and _recent(at)),
+            "excluded": sorted(name for name, (allowed, at) in self._decided.items() if not allowed and _recent(at)),
             "memory": FOREVER if self.memory_bytes is None else self.memory_bytes,
             "alone": FOREVER if self.alone_bytes is None else self.alone_bytes,
         }
@@ -100,8 +100,8 @@ class ClaimFilter:
     def examine(self, tx: ManagedTransaction, studies: Iterable[str]) -> bool:
         """Decide about the studies that are new, and return whether one of them is excluded from now on."""
         new = sorted({name for name in studies if not _recent(self._decided.get(name, (True, 0.0))[1])})
-        rows = tx.run(STUDIES, names=new).data() if new and self.able != Capabilities() else []
-        excluded = {row["study"] for row in rows if self.able.lacks(row["task"], row["protocol"], row["space"])}
+        rows = tx.run(STUDIES, names=new).data() if new and self.capabilities != Capabilities() else []
+        excluded = {row["study"] for row in rows if self.capabilities.lacks(row["task"], row["protocol"], row["space"])}
         self._decided |= {name: (name not in excluded, time.monotonic()) for name in new}
         return bool(excluded)
 

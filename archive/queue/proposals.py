@@ -29,7 +29,7 @@ from archive.queue.updates import LEASE_SECONDS, Answer, Completion, Failure, No
 from archive.store import registered_agents
 from archive.store.architectures import Architectures
 from archive.store.records import Claim, Curve, Proposal, Result, State
-from archive.store.wake_up import CANCELLED, ring
+from archive.store.wake_up import CANCELLED, wake_trainers
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
@@ -220,7 +220,7 @@ class Proposals:
             UnknownNameError: There is no such proposal.
         """
         cancelled = cancellation.cancel(self._connection, [id_], reason)[0]
-        ring(self._connection.settings, CANCELLED)
+        wake_trainers(self._connection.settings, CANCELLED)
         return cancelled
 
     def retry(self, id_: str) -> bool:
@@ -282,7 +282,7 @@ class Proposals:
     def _reordered(self) -> None:
         """Wake trainers, and claim nothing from an earlier look: other proposals may come first now."""
         self._claimer.forget()
-        ring(self._connection.settings)
+        wake_trainers(self._connection.settings)
 
     def _settle_part(self, part: Sequence[Notice]) -> builtins.list[Answer]:
         alone, held = len(part) > LONG, partial(updates.settle_held, notices=part)

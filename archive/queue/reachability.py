@@ -104,7 +104,7 @@ def _reason(row: Mapping[str, Any], study: Mapping[str, Any] | None, worker: Wor
         return f"it serves the study {worker.study!r}"
     if worker.id in (row["refused_by"] or ()):
         return "it could not begin the training"
-    needed, memory = row["memory_bytes"] or 0, worker.able.memory_bytes
+    needed, memory = row["memory_bytes"] or 0, worker.capabilities.memory_bytes
     if memory is not None and needed > memory:
         return f"its largest device has {memory / 2**30:.1f} GiB, and the training needs {needed / 2**30:.1f} GiB"
-    return None if study is None else worker.able.lacks(study["task"], study["protocol"], study["space"])
+    return None if study is None else worker.capabilities.lacks(study["task"], study["protocol"], study["space"])

@@ -115,7 +115,7 @@ class WorkerStatus:
         trials: Running trials, the oldest first.
         rest_reason: Reason of the failure after which it is resting; None in other states.
         devices: Its devices, each with the name of the hardware.
-        able: What it can run.
+        capabilities: What it can run.
     """
 
     id: str
@@ -130,7 +130,7 @@ class WorkerStatus:
     trials: tuple[RunningTrial, ...]
     rest_reason: str | None = None
     devices: tuple[str, ...] = ()
-    able: Capabilities = field(default_factory=Capabilities)
+    capabilities: Capabilities = field(default_factory=Capabilities)
 
     @property
     def alive(self) -> bool:
@@ -217,5 +217,5 @@ def _status(row: Mapping[str, Any], trials: tuple[RunningTrial, ...], stale_seco
         trials=trials,
         rest_reason=worker.get("rest_reason") if state == "resting" else None,
         devices=tuple(worker.get("devices") or ()),
-        able=Capabilities.of_worker(worker),
+        capabilities=Capabilities.of_worker(worker),
     )

@@ -82,7 +82,7 @@ CREATE (e)-[:ON]->(t)
 
 
 @dataclass(frozen=True, eq=False)
-class Observed:
+class ResultArrays:
     """Results of studies as arrays of n evaluations, by study and number.
 
     Attributes:
@@ -134,7 +134,7 @@ class Evaluations:
             row["evaluation"] = {name: row[name] for name in columns[4:] if row[name] is not None}
         return self._with_networks(rows)
 
-    def observed(self, names: Sequence[str]) -> Observed:
+    def result_arrays(self, names: Sequence[str]) -> ResultArrays:
         """Return the results of these studies, without the networks."""
         # Imported lazily: the trainer never calls this and should not pay for importing numpy.
         import numpy as np
@@ -145,7 +145,7 @@ class Evaluations:
         numbers, keys, values = (
             [value for one in results for value in one.columns[name]] for name in ("number", "architecture", "value")
         )
-        return Observed(
+        return ResultArrays(
             np.repeat(np.array([one.study for one in results], np.str_), sizes),
             np.array(numbers, np.int64),
             np.array(keys, np.str_),

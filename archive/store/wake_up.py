@@ -19,15 +19,15 @@ QUEUE = "queue.stamp"
 CANCELLED = "cancelled.stamp"
 
 
-def ring(settings: Settings, file: str = QUEUE) -> None:
+def wake_trainers(settings: Settings, file: str = QUEUE) -> None:
     """Wake the trainers with this home; to be called after the transaction with the change."""
     path = settings.home / file
     with suppress(OSError):
         path.touch(mode=0o600)
 
 
-class Bell:
-    """Receiver of wake-ups: whether `ring` was called since the last look.
+class WakeUpReceiver:
+    """Receiver of the wake-ups of one kind, from any process with this home.
 
     Args:
         settings: Settings of the archive.
@@ -38,8 +38,8 @@ class Bell:
         self._path: Path = settings.home / file
         self._seen = self._time()
 
-    def rung(self) -> bool:
-        """Return whether there was a call of `ring` since the last call of this method."""
+    def received(self) -> bool:
+        """Return whether there was a call of `wake_trainers` since the last call of this method."""
         seen, self._seen = self._seen, self._time()
         return self._seen != seen
 

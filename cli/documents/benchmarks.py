@@ -219,7 +219,7 @@ class ScenarioItem(JsonObject):
         excess: Largest mean regret beyond that of cold starts, after ten queries or more.
         errors: Largest such excess in standard errors of the differences, seed by seed; null for one seed.
         own_errors: Largest such excess in standard errors of the mean regret; null for one seed.
-        coupling: How far the agent took the task to follow the source.
+        coupling: Estimated correlation of the task with its sources, in [-1, 1], mean over the searches; null without.
     """
 
     target: str

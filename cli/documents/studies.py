@@ -133,7 +133,7 @@ class CouplingItem(JsonObject):
 
     Attributes:
         number: Number of the proposal in the study.
-        coupling: The correlation that it is based on, in [-1, 1].
+        coupling: The correlation, in [-1, 1].
     """
 
     number: int
@@ -150,7 +150,7 @@ class SourceItem(JsonObject):
         same_task: Whether its evaluations are observations of the study.
         evaluations: How many it has with a finite value.
         proposals: How many of the study's proposals were based on it.
-        coupling: How far the agent took the task to follow it, in [-1, 1], when it was last asked.
+        coupling: Last estimate of the correlation of the study's task with its task, in [-1, 1].
         couplings: These estimates at every proposal that has one, by number.
         best_rank: The rank of its best network among what the study itself has evaluated, 1 is best.
     """

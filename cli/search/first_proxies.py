@@ -59,13 +59,13 @@ def _sample(archive: Archive, study: Study, count: int) -> tuple[Task, TrainingP
     Raises:
         ArchiveError: They measure none.
     """
-    from archive.spaces import recorded
+    from archive.spaces import stored_spaces
     from archive.trainer.proxies import studies
     from archive.trainer.tasks.file_access import FileAccess
 
     home = archive.connection.settings.home
     task, protocol = studies.subject_of(study, FileAccess.of(home))
-    space = recorded.of_record(study.space, study.space_config, home)
+    space = stored_spaces.of_record(study.space, study.space_config, home)
     return task, protocol, studies.sample_of(space, count)
 
 

@@ -231,13 +231,13 @@ def _objective(
 
 
 def _space(name: str | None, task: Task | TabularTask, stored: Study | None, home: Path | None) -> Space:
-    from archive.spaces import recorded
+    from archive.spaces import stored_spaces
 
     space = task.search_space(stored.space if name is None and stored is not None else name)
     if stored is None or space.name != stored.space or space.config == stored.space_config:
         return space
     # The limits of the space are the study's, which may differ from those of the task.
-    return recorded.of_record(stored.space, stored.space_config, home)
+    return stored_spaces.of_record(stored.space, stored.space_config, home)
 
 
 def _rungs(

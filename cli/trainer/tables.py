@@ -38,8 +38,8 @@ def print_workers(statuses: Sequence[WorkerStatus], blocked: Sequence[Unreachabl
 
 def _item(worker: WorkerStatus) -> dict[str, Any]:
     about = asdict(worker)
-    able = about.pop("able")
-    return {**about, **able}
+    capabilities = about.pop("capabilities")
+    return {**about, **capabilities}
 
 
 def _blocked(one: Unreachable) -> dict[str, Any]:

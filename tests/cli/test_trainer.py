@@ -259,12 +259,12 @@ def test_proposal_out_of_reach_of_all_trainers_says_so(archive, user, tmp_path):
     propose(archive, table(tmp_path), 2)
     shown = json.loads(user.types("proposal", "show", "study#0", "--json").stdout)
     assert shown["unreachable"] is None
-    able = {"tasks": ["digits"], "spaces": ["nasbench201"], "recipes": ["default"], "memory_bytes": 1 << 30}
-    arrive(archive.connection, "w", devices=["cuda:0 (H100)"], **able)
+    capabilities = {"tasks": ["digits"], "spaces": ["nasbench201"], "recipes": ["default"], "memory_bytes": 1 << 30}
+    arrive(archive.connection, "w", devices=["cuda:0 (H100)"], **capabilities)
     shown = json.loads(user.types("proposal", "show", "study#0", "--json").stdout)
     assert shown["unreachable"].startswith("no living worker can run it (w: it has no task 'table:")
     status = json.loads(user.types("trainer", "status", "--json").stdout)
-    assert {name: status["workers"][0][name] for name in able} == able
+    assert {name: status["workers"][0][name] for name in capabilities} == capabilities
     (blocked,) = status["unreachable"]
     assert (blocked["proposals"], blocked["first"]) == (2, "study#00000")
     assert "2 proposals wait in the study study" in user.types("trainer", "status").stderr

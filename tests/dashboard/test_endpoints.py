@@ -15,7 +15,7 @@ from archive.dashboard.endpoints import maps
 from archive.dashboard.wire import dumps
 from archive.errors import UsageError
 from archive.plots.data import network_map
-from archive.spaces import recorded
+from archive.spaces import stored_spaces
 from archive.store.records import Objective, Result, State
 from archive.trainer.tasks import known_costs, registry
 from tests.support import wait_until
@@ -259,7 +259,7 @@ def test_a_network_that_no_agent_may_propose_is_not_enqueued(archive, served, tm
     path.write_text(f"arch_str,score\n{codec.to_nasbench201(listed)},1\n")
     table = spaces.get("nasbench201", table=str(path))
     archive.studies.create(study("table", space_config=table.config))
-    recorded.name_table(table, archive.connection.settings.home)
+    stored_spaces.name_table(table, archive.connection.settings.home)
     client = served(write=True)
 
     def enqueue(name, network):

@@ -81,8 +81,8 @@ def fill(archive, shell, folder):
 
 def _out_of_reach(archive, study):
     """A proposal that one worker refuses, and that runs out of memory on another."""
-    able = {"tasks": ["diabetes"], "spaces": ["mlp"], "recipes": ["default"]}
-    workers.arrive(archive.connection, "other", **able, devices=["cuda:0 (H100)"], memory_bytes=1 << 31)
+    capabilities = {"tasks": ["diabetes"], "spaces": ["mlp"], "recipes": ["default"]}
+    workers.arrive(archive.connection, "other", **capabilities, devices=["cuda:0 (H100)"], memory_bytes=1 << 31)
     refused = study.ask("nasbot", 1)[0]
     archive.proposals.settle([Release(refused.id, refused.token, "no driver", Cause.DEVICE)])
     (held,) = archive.proposals.claim_many("other", 1, study="first")

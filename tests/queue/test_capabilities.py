@@ -66,8 +66,8 @@ def test_a_claim_leaves_out_studies_that_the_worker_cannot_run(archive):
     propose(archive, cells(40), "tables", task="nb201-cifar10", protocol="nb201/200")
     propose(archive, cells(2), "mine", protocol="digits/1+recipe:mine")
     (wanted,) = propose(archive, cells(1), "wanted")
-    able = Capabilities(tasks=("digits", "csv:"), spaces=("nasbench201",), recipes=("default",))
-    fit = ClaimFilter(able)
+    capabilities = Capabilities(tasks=("digits", "csv:"), spaces=("nasbench201",), recipes=("default",))
+    fit = ClaimFilter(capabilities)
     held = [archive.proposals.claim_many("w", 1, fit=fit) for _ in range(2)]
     assert [[each.id for each in claims] for claims in held] == [[wanted.id], []]
     assert archive.proposals.claim_many("w", 1, study="tables", fit=fit) == []
@@ -75,7 +75,7 @@ def test_a_claim_leaves_out_studies_that_the_worker_cannot_run(archive):
 
 
 @pytest.mark.parametrize(
-    ("able", "lacking"),
+    ("capabilities", "lacking"),
     [
         (Capabilities(), None),
         (Capabilities(("csv:",), ("mlp",), ("mine",)), None),
@@ -84,15 +84,15 @@ def test_a_claim_leaves_out_studies_that_the_worker_cannot_run(archive):
         (Capabilities(None, None, ("default",)), "recipe"),
     ],
 )
-def test_what_a_worker_lacks(able, lacking):
-    reason = able.lacks("csv:/a.csv#y", "csv/1+recipe:mine", "mlp")
+def test_what_a_worker_lacks(capabilities, lacking):
+    reason = capabilities.lacks("csv:/a.csv#y", "csv/1+recipe:mine", "mlp")
     assert (reason is None) if lacking is None else reason.startswith(f"it has no {lacking} ")
 
 
 def test_a_table_stands_for_its_tasks_with_noise():
-    able = Capabilities(("cifar10", "table:"))
-    assert all(able.lacks(name, "table/1", "mlp") is None for name in ("cifar10~0.005", "table:/a.csv#y~0.1"))
-    assert able.lacks("cifar100~0.005", "table/1", "mlp") == "it has no task 'cifar100~0.005'"
+    capabilities = Capabilities(("cifar10", "table:"))
+    assert all(capabilities.lacks(name, "table/1", "mlp") is None for name in ("cifar10~0.005", "table:/a.csv#y~0.1"))
+    assert capabilities.lacks("cifar100~0.005", "table/1", "mlp") == "it has no task 'cifar100~0.005'"
 
 
 @pytest.mark.every_server

@@ -93,7 +93,7 @@ def test_a_report_is_one_file_that_loads_nothing(filled):
         assert f"{name}-src 'sha256-{digest}'" in policy
     assert policy.startswith("default-src 'none'; ") and "unsafe" not in policy
 
-    values = filled.studies.observed([ODD]).values
+    values = filled.studies.result_arrays([ODD]).values
     best = int(np.nanargmin(values))
     assert f"{values[best]:.6g} (#{best})" in page.texts["dd"]
     assert tags.count("tr") == 61 and tags.count("figure") == 5 + 7

@@ -72,7 +72,7 @@ def raw(archive, cypher, **parameters):
 def test_columns_and_evaluations_say_what_was_stored(archive):
     networks = fill(archive)
     whole = archive.studies.evaluations("one")
-    observed = archive.studies.observed("one")
+    observed = archive.studies.result_arrays("one")
     assert [one.number for one in whole] == observed.numbers.tolist() == [n for n in range(25) if n != 4]
     assert [one.architecture for one in whole] == [networks[one.number].canonical for one in whole]
     assert whole[3].curve == {"epoch": [1, 2], "loss": [1.0, whole[3].value]} and whole[3].metrics == {
@@ -141,7 +141,7 @@ def test_a_changed_value_is_what_everything_reads(archive, write):
     after = archive.studies.evaluations("one")
     assert [one.number for one, other in zip(after, before, strict=True) if repr(one) != repr(other)] == [2]
     assert seen(archive)[2][0] == 99.0
-    assert 99.0 in archive.studies.observed("one").values
+    assert 99.0 in archive.studies.result_arrays("one").values
     history, _ = provenance.history_of(archive, archive.studies.get("one"))
     assert [one.score for one in history.observations if one.id == "one#00002"] == [99.0]
     assert frames.evaluations(archive, "one").loc["one#00002", ["value", "metric_accuracy"]].tolist() == [99.0, 99.0]

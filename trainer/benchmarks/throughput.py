@@ -135,7 +135,7 @@ def _cycles(archive: Archive, own: Settings, manner: Manner, workers: int, netwo
                 archive.proposals.create(study, agent, [SuggestedCell(each) for each in part])
 
     began, ends = _together(workers, _answer, (own, study, manner), propose)
-    done, made = archive.studies.observed(study), len(archive.proposals.list(study))
+    done, made = archive.studies.result_arrays(study), len(archive.proposals.list(study))
     if len(done.values) != made:
         raise RuntimeError(f"{made - len(done.values)} of {made} proposals were left without a result")
     return made / (max(ends) - began)

@@ -18,9 +18,9 @@ from archive.agents import provenance
 from archive.agents.base import Agent, History, Observation, Suggestion
 from archive.agents.benchmarks.search.plan import STARTER, StudyJob
 from archive.agents.loop import FAILURES
-from archive.agents.proxies.recorded import basis_of
+from archive.agents.proxies.study_scores import basis_of
 from archive.errors import SearchError, TrainingError
-from archive.spaces import recorded
+from archive.spaces import stored_spaces
 from archive.spaces.base import Space
 from archive.store.records import Result, Study
 
@@ -52,7 +52,7 @@ def search(
     """
     study = opened(archive, job)
     # The proposals can be asked again, on the table that the caller has opened.
-    recorded.name_table(space, archive.connection.settings.home)
+    stored_spaces.name_table(space, archive.connection.settings.home)
     team, starter = job.contestant.agents(space), agents.get(STARTER, space)
     ids = {one: register(archive, one) for one in (*team, starter)}
     past = _Past(archive, study)
@@ -72,7 +72,7 @@ def search(
             after=past.total,
             # Repeated proposals stay visible and are counted.
             unique=False,
-            basis={**past.basis, "wanted": count, **provenance.coupling(suggestions)},
+            basis={**past.basis, "wanted": count, **provenance.correlations_of(suggestions)},
             seconds=seconds,
         )
         past.add([proposal.id for proposal in made], answered, ids[agent])

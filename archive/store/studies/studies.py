@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from archive.database.statements import lock, revised
 from archive.errors import UnknownNameError
 from archive.store.architectures import Architectures
-from archive.store.evaluations import Evaluations, Observed
+from archive.store.evaluations import Evaluations, ResultArrays
 from archive.store.properties import study_from
 from archive.store.records import Evaluation, State, Study
 from archive.store.snapshots import Snapshot, SnapshotFollower, read_snapshot
 from archive.store.studies import creation, deletion
 from archive.store.studies.deletion import Deletion
 from archive.store.studies.summary import StudySummary, summaries
-from archive.store.wake_up import CANCELLED, ring
+from archive.store.wake_up import CANCELLED, wake_trainers
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -181,9 +181,9 @@ class Studies:
         """
         return self._evaluations.get(id_)
 
-    def observed(self, names: str | Sequence[str]) -> Observed:
+    def result_arrays(self, names: str | Sequence[str]) -> ResultArrays:
         """Return the results of studies as arrays of keys and scores, without the networks, for long histories."""
-        return self._evaluations.observed([names] if isinstance(names, str) else list(names))
+        return self._evaluations.result_arrays([names] if isinstance(names, str) else list(names))
 
     def history(self, name: str) -> builtins.list[Evaluation]:
         """Return the evaluations that an agent learns from: the study's, then those of its source studies.
@@ -244,7 +244,7 @@ class Studies:
             UnknownNameError: There is no study of this name.
         """
         deleted = deletion.delete(self._connection, self.get(name).name)
-        ring(self._connection.settings, CANCELLED)
+        wake_trainers(self._connection.settings, CANCELLED)
         return deleted
 
 

@@ -40,9 +40,9 @@ def test_observed_are_the_evaluations_as_arrays(archive):
 
     evaluate(archive, [0.5, 0.75], "b")
     evaluate(archive, [0.25], "a", direction="minimise")
-    arrays = archive.studies.observed(["b", "a"])
+    arrays = archive.studies.result_arrays(["b", "a"])
     assert arrays.studies.tolist() == ["a", "b", "b"] and arrays.numbers.tolist() == [0, 0, 1]
     assert (arrays.values.tolist(), arrays.scores.tolist()) == ([0.25, 0.5, 0.75], [-0.25, 0.5, 0.75])
     seen = [*archive.studies.evaluations("a"), *archive.studies.evaluations("b")]
     assert arrays.architectures.tolist() == [one.architecture.key for one in seen]
-    assert len(archive.studies.observed("none").scores) == 0
+    assert len(archive.studies.result_arrays("none").scores) == 0

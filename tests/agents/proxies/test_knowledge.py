@@ -9,7 +9,7 @@ import pytest
 
 from archive import agents, spaces
 from archive.agents.base import History
-from archive.agents.proxies.recorded import LEAST, N_DESIGN
+from archive.agents.proxies.study_scores import LEAST, N_DESIGN
 from archive.spaces.sampling import distinct_sample
 from archive.store.proxies.table import ProxyTable
 from tests.support.histories import observed

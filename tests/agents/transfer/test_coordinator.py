@@ -40,14 +40,14 @@ def trusting(kind, space):
 
 def search(agent, sources, budget, seed=0):
     """The cells that an agent evaluates, and its last estimates of the correlations."""
-    evaluated, coupling = [], {}
+    evaluated, correlations = [], {}
     while len(evaluated) < budget:
         observations = tuple(Observation(one, score(one), f"own#{at}") for at, one in enumerate(evaluated))
         history = History(observations, sources=tuple(sources))
         (suggestion,) = agent.propose(history, 1, np.random.default_rng([seed, len(evaluated)]))
         evaluated.append(suggestion.architecture)
-        coupling = suggestion.coupling or coupling
-    return evaluated, coupling
+        correlations = suggestion.task_correlations or correlations
+    return evaluated, correlations
 
 
 @pytest.mark.parametrize("kind", TRANSFER)
@@ -55,17 +55,17 @@ def test_a_good_source_shows_where_to_begin(kind, space):
     known = half(space)
     # Another unit and origin, and a nonlinear map: only the order is informative.
     one_source = source(known, [np.exp(score(one)) - 40.0 for one in known])
-    evaluated, coupling = search(trusting(kind, space), [one_source], TOP + DESIGN + 1)
+    evaluated, correlations = search(trusting(kind, space), [one_source], TOP + DESIGN + 1)
     ranks = sorted((score(one) for one in space.members()), reverse=True)
     assert min(ranks.index(score(one)) for one in evaluated[:TOP]) <= 3
-    assert coupling["s"] > 0.3
+    assert correlations["s"] > 0.3
 
 
 @pytest.mark.parametrize("kind", ["portfolio", "bananas"])
 def test_a_source_of_reversed_scores_gets_a_negative_correlation_or_no_weight(kind, space):
     known = half(space)
-    evaluated, coupling = search(trusting(kind, space), [source(known, [-score(one) for one in known])], 11)
-    assert coupling["s"] < 0.0
+    evaluated, correlations = search(trusting(kind, space), [source(known, [-score(one) for one in known])], 11)
+    assert correlations["s"] < 0.0
     best = max(score(one) for one in space.members())
     assert max(score(one) for one in evaluated) >= best - 1.0
 
@@ -73,8 +73,8 @@ def test_a_source_of_reversed_scores_gets_a_negative_correlation_or_no_weight(ki
 def test_the_weight_of_an_unrelated_source_decays(space):
     known = half(space)
     noise = np.random.default_rng(3).normal(size=len(known))
-    evaluated, coupling = search(trusting("portfolio", space), [source(known, noise)], 14)
-    assert abs(coupling["s"]) < 0.4
+    evaluated, correlations = search(trusting("portfolio", space), [source(known, noise)], 14)
+    assert abs(correlations["s"]) < 0.4
     assert max(score(one) for one in evaluated) >= max(score(one) for one in space.members()) - 0.5
 
 
@@ -96,9 +96,9 @@ def test_two_sources_both_enter_and_those_of_one_task_are_learnt_together(space)
     scores = [score(one) for one in known]
     three = [source(known[:20], scores[:20], "a"), source(known[20:], scores[20:], "b")]
     three.append(source(known, scores[::-1], "c", task="u"))
-    _, coupling = search(trusting("portfolio", space), three, TOP + DESIGN + 1)
-    assert coupling.keys() == {"a", "b", "c"}
-    assert coupling["a"] == coupling["b"] != coupling["c"]
+    _, correlations = search(trusting("portfolio", space), three, TOP + DESIGN + 1)
+    assert correlations.keys() == {"a", "b", "c"}
+    assert correlations["a"] == correlations["b"] != correlations["c"]
 
 
 def test_groups_propose_in_turns(space):
@@ -182,9 +182,9 @@ def test_cells_of_another_benchmark(space):
     rng = np.random.default_rng(0)
     cells = [other.sample(rng) for _ in range(60)]
     one_source = source(cells, [sum(layer.op == "conv3x3-bn-relu" for layer in one.layers) for one in cells])
-    evaluated, coupling = search(trusting("portfolio", space), [one_source], TOP + DESIGN + 1)
+    evaluated, correlations = search(trusting("portfolio", space), [one_source], TOP + DESIGN + 1)
     assert max(score(one) for one in evaluated[:TOP]) >= 3.0
-    assert coupling["s"] > 0.0
+    assert correlations["s"] > 0.0
 
 
 @pytest.mark.parametrize("kind", TRANSFER)
@@ -199,7 +199,7 @@ def test_sources_of_other_spaces_are_dropped_after_some_evaluations(kind, space)
             agent.propose(each, 1, np.random.default_rng(1))
             for each in (alone, dataclasses.replace(alone, sources=(one_source,)))
         )
-        assert bool(helped[0].coupling) == (count < OTHER_SPACES)
+        assert bool(helped[0].task_correlations) == (count < OTHER_SPACES)
         assert count < OTHER_SPACES or plain == helped
 
 
@@ -227,7 +227,7 @@ def test_of_many_tasks_the_larger_ones_are_used(space):
     sources = tuple(source(cells[:n], rng.normal(size=n), f"s{n}", f"t{n}") for n in sizes)
     seen = tuple(Observation(one, score(one), one.key) for one in cells[40 : 40 + MOST_GROUPS + DESIGN])
     (suggestion,) = trusting("portfolio", space).propose(History(seen, sources=sources), 1, np.random.default_rng(0))
-    assert set(suggestion.coupling) == {f"s{n}" for n in sizes[3:]}
+    assert set(suggestion.task_correlations) == {f"s{n}" for n in sizes[3:]}
 
 
 def test_incomparable_sources_are_ignored(space):

@@ -24,7 +24,7 @@ from archive.agents.study_setup import open_study
 from archive.agents.transfer.coordinator import DESIGN, TOP
 from archive.agents.transfer.report import contributed
 from archive.errors import UnknownNameError, UsageError
-from archive.spaces import recorded
+from archive.spaces import stored_spaces
 from archive.store.records import Result, Study
 from tests.support.listed import score, small_table
 from tests.support.stores import suggest
@@ -49,7 +49,7 @@ def searched(archive, space):
     """Opens a study, and searches with a trainer that works whenever the loop waits."""
 
     def search(asked, budget, kind="random", value=score, settings=None, **options):
-        recorded.name_table(space, archive.connection.settings.home)
+        stored_spaces.name_table(space, archive.connection.settings.home)
         agent = agents.get(kind, space, **(settings or {}))
         stored = open_study(archive, asked, budget=budget, agent=agent, **options)
 

@@ -24,20 +24,20 @@ def test_a_good_source_is_followed_as_soon_as_there_is_evidence(space):
     # Another unit and origin, and a nonlinear map: only the order is informative.
     one_source = source(known, [np.exp(score(one)) - 40.0 for one in known])
     agent = agents.get("portfolio", space)
-    evaluated, coupling = search(agent, [one_source], FIRST + 3)
+    evaluated, correlations = search(agent, [one_source], FIRST + 3)
     assert evaluated[:FIRST] == search(agent, [], FIRST)[0]
     ranks = sorted((score(one) for one in space.members()), reverse=True)
     assert min(ranks.index(score(one)) for one in evaluated[FIRST:]) <= 3
-    assert coupling["s"] > 0.3
+    assert correlations["s"] > 0.3
 
 
 def test_a_source_that_says_nothing_changes_nothing(space):
     known = half(space)
     shuffled = source(known, np.random.default_rng(5).permutation([score(one) for one in known]))
     agent = agents.get("portfolio", space)
-    evaluated, coupling = search(agent, [shuffled], 12)
+    evaluated, correlations = search(agent, [shuffled], 12)
     assert evaluated == search(agent, [], 12)[0]
-    assert coupling == {"s": 0.0}
+    assert correlations == {"s": 0.0}
 
 
 @pytest.mark.parametrize("variance", [0.0, 0.01])
@@ -52,8 +52,8 @@ def test_a_decision_needs_no_order_of_sources_and_is_the_same_again(variance, sp
     ]
     assert answers[0] == answers[1]
     assert [one.architecture for one in answers[0]] == [one.architecture for one in answers[2]]
-    coupling = answers[0][0].coupling
-    assert coupling["bad"] == 0.0 and coupling["good"] == answers[2][0].coupling["good"] > 0.3
+    correlations = answers[0][0].task_correlations
+    assert correlations["bad"] == 0.0 and correlations["good"] == answers[2][0].task_correlations["good"] > 0.3
 
 
 def test_a_source_of_reversed_scores_tells_as_much_as_the_source(space):
@@ -66,7 +66,7 @@ def test_a_source_of_reversed_scores_tells_as_much_as_the_source(space):
         for sign in (1.0, -1.0)
     )
     assert straight[0].architecture == reversed_scores[0].architecture
-    assert straight[0].coupling["s"] == -reversed_scores[0].coupling["s"] > 0.3
+    assert straight[0].task_correlations["s"] == -reversed_scores[0].task_correlations["s"] > 0.3
 
 
 def test_an_unknown_rule_is_refused(space):

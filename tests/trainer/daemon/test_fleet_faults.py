@@ -37,7 +37,7 @@ def test_dead_gpu_fails_nothing(archive, monkeypatch, trainer):
     assert [each.refused_by for each in refused] == [(broken.worker,)] * 3
     assert all(each.cause == Cause.DEVICE and each.reason.startswith("the device failed: ") for each in refused)
     (status,) = workers.statuses(archive.connection)
-    assert (status.state, status.devices, status.able.memory_bytes) == ("left", ("cuda:0 (H100)",), 80 << 30)
+    assert (status.state, status.devices, status.capabilities.memory_bytes) == ("left", ("cuda:0 (H100)",), 80 << 30)
     monkeypatch.undo()
     sound = trainer(once=True)
     assert sound.run() == Tally(complete=1)

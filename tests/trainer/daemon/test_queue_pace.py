@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from archive import settings
-from archive.store.wake_up import Bell, ring
+from archive.store.wake_up import WakeUpReceiver, wake_trainers
 from archive.trainer.daemon.client.queue_pace import QueuePace
 from tests.support.stores import cells, propose
 
@@ -29,7 +29,7 @@ def own(tmp_path):
 
 
 def test_pauses_double_up_to_the_longest_and_vary(clock, own):
-    pace, pauses = QueuePace(30.0, Bell(own)), []
+    pace, pauses = QueuePace(30.0, WakeUpReceiver(own)), []
     for _ in range(20):
         assert pace.due
         pace.found_nothing()
@@ -45,13 +45,13 @@ def test_pauses_double_up_to_the_longest_and_vary(clock, own):
 
 
 def test_a_grown_queue_is_looked_at_once(clock, own):
-    pace = QueuePace(HOUR, Bell(own))
+    pace = QueuePace(HOUR, WakeUpReceiver(own))
     pace.rest(HOUR)
     pace.found_nothing()
     clock[0] += 2 * HOUR
     pace.found_nothing()
     assert not pace.due
-    ring(own)
+    wake_trainers(own)
     assert pace.due
     assert pace.due
     pace.found_nothing()
@@ -59,26 +59,26 @@ def test_a_grown_queue_is_looked_at_once(clock, own):
 
 
 def test_a_resting_trainer_is_not_woken(clock, own):
-    pace = QueuePace(HOUR, Bell(own))
+    pace = QueuePace(HOUR, WakeUpReceiver(own))
     pace.rest(60.0)
-    ring(own)
+    wake_trainers(own)
     assert not pace.due
     clock[0] += 60.0
     assert pace.due
 
 
 def test_whatever_waits_for_a_trainer_wakes_it(archive):
-    bell = Bell(archive.connection.settings)
+    wake_up = WakeUpReceiver(archive.connection.settings)
     propose(archive, cells(1))
-    assert bell.rung()
-    assert not bell.rung()
+    assert wake_up.received()
+    assert not wake_up.received()
     claim = archive.proposals.claim("w", study="study")
     archive.proposals.report(claim.id, claim.token, {"loss": [1.0]})
-    assert not bell.rung()
+    assert not wake_up.received()
     archive.proposals.release(claim.id, claim.token)
-    assert bell.rung()
+    assert wake_up.received()
     claim = archive.proposals.claim("w", study="study")
     archive.proposals.cancel(claim.id)
-    bell.rung()
+    wake_up.received()
     archive.proposals.retry(claim.id)
-    assert bell.rung()
+    assert wake_up.received()

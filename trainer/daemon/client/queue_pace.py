@@ -12,11 +12,11 @@ from __future__ import annotations
 import random
 import time
 
-from archive.store.wake_up import Bell
+from archive.store.wake_up import WakeUpReceiver
 
 FIRST_PAUSE = 0.01
 """Half the pause after the queue was first found empty, in seconds."""
-BELL_SECONDS = 0.05
+WAKE_UP_SECONDS = 0.05
 """Time between two looks at the modification time of the wake-up file."""
 
 
@@ -25,15 +25,15 @@ class QueuePace:
 
     Args:
         longest_pause: Longest pause between two looks, in seconds.
-        bell: Receiver of the wake-up that the queue has grown.
+        wake_up: Receiver of the wake-up that the queue has grown.
 
     Attributes:
         next_at: Time of the next look, by `time.monotonic`.
     """
 
-    def __init__(self, longest_pause: float, bell: Bell) -> None:
+    def __init__(self, longest_pause: float, wake_up: WakeUpReceiver) -> None:
         self.next_at = 0.0
-        self._longest_pause, self._bell = longest_pause, bell
+        self._longest_pause, self._wake_up = longest_pause, wake_up
         self._pause, self._rests_until = FIRST_PAUSE, 0.0
 
     @property
@@ -57,10 +57,10 @@ class QueuePace:
     def sleep(self, deadline: float, until: float) -> None:
         """Sleep until a look is due, or one of two moments by `time.monotonic` has come."""
         while not self._woken() and (left := min(deadline, until) - time.monotonic()) > 0:
-            time.sleep(min(left, BELL_SECONDS))
+            time.sleep(min(left, WAKE_UP_SECONDS))
 
     def _woken(self) -> bool:
-        if self._bell.rung() and time.monotonic() >= self._rests_until:
+        if self._wake_up.received() and time.monotonic() >= self._rests_until:
             self.found()
             return True
         return False

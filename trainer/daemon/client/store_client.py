@@ -27,7 +27,7 @@ from archive.queue import workers
 from archive.queue.capabilities import Capabilities, ClaimFilter
 from archive.queue.updates import Notice
 from archive.store.records import Claim
-from archive.store.wake_up import CANCELLED, Bell
+from archive.store.wake_up import CANCELLED, WakeUpReceiver
 from archive.trainer.daemon import events
 from archive.trainer.daemon.client.delivery import Delivery
 from archive.trainer.daemon.client.lease_keeper import LOOK_SECONDS, Key, LeaseKeeper
@@ -73,9 +73,9 @@ class StoreClient:
         self._archive, self._worker, self._options = archive, worker, options
         self._spool, self._adopt_at = spool, 0.0
         self._link = StoreLink(emit)
-        self._pace = QueuePace(options.longest_pause, Bell(archive.connection.settings))
-        self._cancellation = Bell(archive.connection.settings, CANCELLED)
-        # All clients of an embedded archive share its home: a cancellation rings.
+        self._pace = QueuePace(options.longest_pause, WakeUpReceiver(archive.connection.settings))
+        self._cancellation = WakeUpReceiver(archive.connection.settings, CANCELLED)
+        # All clients of an embedded archive share its home: each receives the wake-up of a cancellation.
         pause = math.inf if archive.connection.settings.embedded else LOOK_SECONDS
         self.keeper = LeaseKeeper(archive, worker, options.lease, self._link.answered, pause)
         self._delivery = Delivery(archive, worker, spool, self._link, self.keeper, emit)
@@ -117,16 +117,16 @@ class StoreClient:
         """Time of the next claim or the next call to an unreachable store, by `time.monotonic`."""
         return max(self._pace.next_at, self._link.retry_at)
 
-    def arrive(self, able: Capabilities, **properties: str | int | list[str] | None) -> None:
+    def arrive(self, capabilities: Capabilities, **properties: str | int | list[str] | None) -> None:
         """Register this worker; from now on it claims what it can run.
 
         Raises:
             StoreError: The store cannot be written.
         """
-        self._fit = ClaimFilter(able)
-        lists = {name: list(getattr(able, name) or ()) for name in ("tasks", "spaces", "recipes")}
+        self._fit = ClaimFilter(capabilities)
+        lists = {name: list(getattr(capabilities, name) or ()) for name in ("tasks", "spaces", "recipes")}
         own = {"host": platform.node(), "pid": os.getpid(), "study": self._options.study}
-        about: dict[str, Any] = {**own, **lists, "memory_bytes": able.memory_bytes, **properties}
+        about: dict[str, Any] = {**own, **lists, "memory_bytes": capabilities.memory_bytes, **properties}
         workers.arrive(self._archive.connection, self._worker, **about)
         self.keeper.start()
 
@@ -219,7 +219,7 @@ class StoreClient:
 
     def flush(self) -> list[Key]:
         """Deliver all pending notices, and return the claims that have lost their lease."""
-        if self._cancellation.rung():
+        if self._cancellation.received():
             self.keeper.hurry()
         return self._delivery.flush()
 

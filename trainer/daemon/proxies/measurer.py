@@ -154,11 +154,11 @@ class ProxyMeasurer:
         of = study.name, study.created
         if of not in self._by_study:
             # The start of a daemon must not wait for numpy.
-            from archive.spaces import recorded
+            from archive.spaces import stored_spaces
 
             try:
                 task, protocol = studies.subject_of(study, self._paths.access)
-                space = recorded.of_record(study.space, study.space_config, self._paths.home)
+                space = stored_spaces.of_record(study.space, study.space_config, self._paths.home)
                 sample = studies.sample_of(space, self._options.proxies or 0)
             except Exception as error:  # A task of another package may raise anything.
                 log.warning("proxies not measured study=%s reason=%r", study.name, failures.failure_of(error).reason)

@@ -1,6 +1,6 @@
 """Objects that record the arguments of their constructor, so that they can be created again.
 
-    class Mine(Recorded):
+    class Mine(Recreatable):
         def __init__(self, space, alpha=0.5): ...
 
     arguments(Mine(space, alpha=1), "agent mine")     {"alpha": 1}
@@ -28,7 +28,7 @@ _KEPT = "_constructor_arguments"
 """Entry for the arguments in an object's `__dict__`, because frozen dataclasses refuse assignments."""
 
 
-class Recorded:
+class Recreatable:
     """A base class of objects that record the arguments of their constructor.
 
     A direct subclass must define `__init__`: `inspect.signature` reads the first `__init__` or `__new__` in the method
@@ -80,12 +80,12 @@ def keywords(maker: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str
     return grouped
 
 
-def record(instance: Recorded, **arguments: Any) -> None:
+def record(instance: Recreatable, **arguments: Any) -> None:
     """Replace recorded arguments by their canonical form, for a constructor that accepts several forms."""
     instance.__dict__[_KEPT].update({name: _plain(value) for name, value in arguments.items()})
 
 
-def arguments(instance: Recorded, title: str) -> dict[str, Any]:
+def arguments(instance: Recreatable, title: str) -> dict[str, Any]:
     """Return the recorded arguments by name as JSON values, without the first, with those of `**kwargs`.
 
     Args:

@@ -6,7 +6,7 @@ import pytest
 
 from archive import spaces
 from archive.errors import SettingsError
-from archive.spaces import recorded
+from archive.spaces import stored_spaces
 from tests.support.commands import table
 
 
@@ -21,24 +21,24 @@ def test_a_table_from_the_database_is_opened_where_this_machine_allows_it(tmp_pa
 
     def refused(at=path):
         with pytest.raises(SettingsError) as caught:
-            recorded.of_record("nasbench201", {"table": at}, home)
+            stored_spaces.of_record("nasbench201", {"table": at}, home)
         return str(caught.value)
 
     assert "ARCHIVE_DATA_DIR" in refused() and path in refused()
     # The refusal is the same for a file that exists and one that does not.
     assert refused(f"{path}x").replace(f"{path}x", path) == refused()
-    assert len(recorded.of_record("nasbench201", {"table": path}, None).members()) == 10
+    assert len(stored_spaces.of_record("nasbench201", {"table": path}, None).members()) == 10
 
-    recorded.name_table(spaces.get("nasbench201", table=path), home)
-    assert len(recorded.of_record("nasbench201", {"table": path}, home).members()) == 10
+    stored_spaces.name_table(spaces.get("nasbench201", table=path), home)
+    assert len(stored_spaces.of_record("nasbench201", {"table": path}, home).members()) == 10
     with open(path, "a") as file:
         file.write("\n")
     refused()
     monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path))
-    assert len(recorded.of_record("nasbench201", {"table": path}, home).members()) == 10
+    assert len(stored_spaces.of_record("nasbench201", {"table": path}, home).members()) == 10
     refused("/etc/passwd")
     refused(f"{tmp_path}/../../etc/passwd")
 
 
 def test_a_space_without_a_table_needs_no_permission(tmp_path):
-    assert recorded.of_record("mlp", {}, tmp_path).name == "mlp"
+    assert stored_spaces.of_record("mlp", {}, tmp_path).name == "mlp"
