@@ -77,9 +77,6 @@ def dashboard(
     Example: archive --db neo4j://host:7687 dashboard --host 0.0.0.0 --token-file token
     """
     check_installed()
-    from archive.database import driver
-
-    driver.load()
     from archive.dashboard.application import Options
     from archive.dashboard.server import DashboardServer
 

@@ -18,9 +18,6 @@ COLOURS = {"ok": "green", "note": "yellow", "bad": "red"}
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool) -> None:
     """Check the installation and the database server, and suggest remedies. Exit with 1 if a check fails."""
-    from archive.database import driver
-
-    driver.load()
     from archive.doctor import examine
     from archive.settings import load
 

@@ -15,6 +15,7 @@ import click
 from archive import __version__
 from archive.cli import entry, exit_codes
 from archive.cli.streams import tolerate_other_encodings
+from archive.database.driver import hide_optional_packages
 from archive.errors import ArchiveError, QueryError, UnknownNameError
 
 COMMANDS = {
@@ -157,6 +158,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(arguments: list[str] | None) -> int:
     tolerate_other_encodings()
+    hide_optional_packages()
     try:
         return int(archive.main(arguments, prog_name="archive", standalone_mode=False) or 0)
     except (KeyboardInterrupt, click.exceptions.Abort) as error:

@@ -33,9 +33,6 @@ def mcp(ctx: click.Context, write: bool) -> None:
 
     chosen = settings.load(**settings_of(ctx))
     check_sdk()
-    from archive.database import driver
-
-    driver.load()
     from archive.api import connect
     from archive.mcp import server, transports
     from archive.mcp.access import ArchiveAccess

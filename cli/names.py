@@ -160,9 +160,6 @@ def _studies(ctx: click.Context, prefix: str) -> Iterable[str]:
     reachable = _reachable(settings.load(**options))
     if reachable is None:
         return []
-    from archive.database import driver
-
-    driver.load()
     from archive.database.connection import Connection
     from archive.database.user_query import run_query
 

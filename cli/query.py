@@ -150,9 +150,6 @@ def _answer(
     options: Mapping[str, Any],
 ) -> tuple[QueryResult, str | None]:
     """Return the answer and, if it has no rows, the reason where it is known."""
-    from archive.database import driver
-
-    driver.load()
     from archive.queries import catalogue, saved
 
     if named is not None:

@@ -39,9 +39,6 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON t
 
 def open_archive(ctx: click.Context, **overrides: Any) -> Archive:
     """Connect with the settings that stand before the command's name; the caller closes the archive."""
-    from archive.database import driver
-
-    driver.load()
     from archive.api import connect
 
     return connect(**settings_of(ctx), **overrides)

@@ -179,11 +179,9 @@ class Portfolio(Agent):
         for policy in (self._exploit, self._explore):
             suggestions += policy(history.with_pending(suggestions), n - len(suggestions), rng)
         doubted = self._transfer.doubted(history)
-        return (
-            [replace(one, task_correlations={**doubted, **one.task_correlations}) for one in suggestions]
-            if doubted
-            else suggestions
-        )
+        if not doubted:
+            return suggestions
+        return [replace(one, task_correlations={**doubted, **one.task_correlations}) for one in suggestions]
 
     def _exploit(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """Return the suggestions among the next `n` that maximise the posterior mean; see `patience`."""

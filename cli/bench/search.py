@@ -111,9 +111,6 @@ def search(
     command again continues an interrupted run, and reuses finished searches. Seconds are processor time on one thread.
     Name another run after a change of an agent's code.
     """
-    from archive.database import driver
-
-    driver.load()
     from archive.agents.benchmarks.search import plot as plots
     from archive.agents.benchmarks.search.contestants import contestant
     from archive.agents.benchmarks.search.plan import ComparisonPlan

@@ -61,9 +61,6 @@ def status(ctx: click.Context, as_json: bool) -> None:
     if settings.embedded:
         _show(settings, embedded.status(settings), as_json)
         return
-    from archive.database import driver
-
-    driver.load()
     from archive.database.connection import Connection
 
     with Connection.open(settings) as connection:

@@ -42,9 +42,6 @@ def dump(
     The file holds everything that a study refers to, including the studies of its warm start, but no weights. Without
     FILE, the dump goes to stdout: `archive dump | ARCHIVE_DB=neo4j://HOST:7687 archive load`.
     """
-    from archive.database import driver
-
-    driver.load()
     from archive.exchange.dump import dump as write
 
     options: dict[str, Any] = {"distances": not without_distances}

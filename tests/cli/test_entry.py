@@ -44,7 +44,7 @@ def test_help_and_import_load_no_heavy_package():
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
 
-@pytest.mark.parametrize("words", [("study", "list"), ("query", "RETURN 1")])
+@pytest.mark.parametrize("words", [("study", "list"), ("query", "RETURN 1"), ("db", "status")])
 def test_a_command_loads_the_driver_without_pandas(words):
     code = (
         "import sys, archive.cli.main\n"
