@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from archive import __version__
 from archive.cli.catalogues.observers import created, observe_option
 from archive.cli.exit_codes import ExitCode
 from archive.cli.names import AGENT, LAUNCHER, PROTOCOL, RECIPE, SPACE, STUDY, STUDY_LIST, TASK
 from archive.cli.parameters import Count, listed, settings_of
 from archive.cli.render import json_option, open_archive, print_json, print_message
-from archive.cli.search import first_proxies, report
-from archive.cli.search.announcements import announce, announce_more, announce_sources
-from archive.cli.search.report import evaluated
+from archive.cli.search.announcements import announce_more
+from archive.cli.search.continuation import trainer_command
+from archive.cli.search.outcome import evaluated
+from archive.cli.search.report import print_outcome
 from archive.cli.search.request import SearchOptions, SearchRequest, named, request_of
 from archive.cli.trainer.proxies import proxies_option
 from archive.cli.trainer.trial_limits import limit_options
-from archive.errors import SearchError
 
 if TYPE_CHECKING:
     from archive.api import Archive
-    from archive.cli.search.trainers import SearchTrainers
-    from archive.settings import Settings
-    from archive.store.records import Direction, Study
-    from archive.store.snapshots import Snapshot
-
-TABLE_PAUSE = 0.01
-"""Seconds between two polls of a study on a tabular task."""
+    from archive.launchers.base import Launcher
+    from archive.store.records import Direction
 
 
 @click.command()
@@ -183,14 +176,11 @@ def search(
     them is never proposed. Metrics that a training measures are modelled: proposals maximise the acquisition times the
     probability that all bounds are met. Quote the text, since < and > redirect in a shell.
     """
-    from archive import settings
-    from archive.cli.launch.engines import check_reachable
     from archive.cli.search.opening import opened
+    from archive.cli.search.outcome import nothing_left, outcome
+    from archive.cli.search.running import run_search
     from archive.cli.search.trainers import SearchTrainers, launcher_of
-    from archive.trainer.protocols.base import TrainingProtocol
-    from archive.trainer.recipes.registry import RecipeAccess
     from archive.trainer.tasks import registry
-    from archive.trainer.tasks.file_access import FileAccess
 
     options = SearchOptions(
         *(agent_name, task_name, protocol_name, space_name, study_name, recipe),
@@ -204,19 +194,15 @@ def search(
     created(ctx, observe)
     launcher = launcher_of(engine, settings_of(ctx))
     if trainers:
-        check_reachable(launcher, settings.load(**settings_of(ctx)), f"archive search --on {launcher.name}")
+        _check_launcher(ctx, launcher)
     # Mistakes that show without the archive are refused before a server is started.
     request = request_of(options) if study_name is None else None
     if task_name is not None:
         registry.get(task_name)
     with open_archive(ctx) as archive:
-        if request is None:
-            access = FileAccess.of(archive.connection.settings.home)
-            request = request_of(options, named(archive, options.study or ""), access)
-        if trainers and isinstance(request.protocol, TrainingProtocol):
-            # Trainers elsewhere may have other recipes.
-            recipes = RecipeAccess(archive.connection.settings.home)
-            recipes.find(request.protocol.recipe, with_file=launcher.name == "local")
+        request = request or _request_of_named(archive, options)
+        if trainers:
+            _check_recipe(archive, request, launcher)
         more = _has_more(archive, request.study.name, budget)
         study = opened(archive, request, options, budget=None if more else budget, seed=seed, sources=sources)
         if task_name is not None:
@@ -226,18 +212,59 @@ def search(
             last = archive.studies.snapshot(study.name)
             announce_more(study, evaluated(last.counts), budget)
         else:
-            start = partial(SearchTrainers, launcher, device=device, limits=limits, observe=observe, proxies=proxies)
-            last = _search(ctx, archive, study, request, start, trainers, batch or max(1, trainers), retrain)
-        reason = report.nothing_left(archive, last, request.agent, searched=not more)
+            start = partial(
+                SearchTrainers,
+                launcher,
+                study=study.name,
+                settings=archive.connection.settings,
+                device=device,
+                limits=limits,
+                observe=observe,
+                proxies=proxies,
+            )
+            last = run_search(
+                *(archive, study, request, start),
+                trainers=trainers,
+                batch=batch or max(1, trainers),
+                retrain=retrain,
+                command=trainer_command(ctx, study.name),
+            )
+        reason = nothing_left(archive, last, request.agent, searched=not more)
         if reason is not None:
             print_message(reason)
-        result = report.outcome(archive, last, str(request.study.config["agent"]), request.task, reason)
+        result = outcome(archive, last, str(request.study.config["agent"]), request.task, reason)
     if as_json:
         print_json(result)
     else:
-        report.print_outcome(ctx, result, study)
+        print_outcome(ctx, result, study)
     if result["best"] is None:
         ctx.exit(ExitCode.NOTHING_SUCCEEDED)
+
+
+def _check_launcher(ctx: click.Context, launcher: Launcher) -> None:
+    """Check that trainers of an engine can reach the archive."""
+    from archive import settings
+    from archive.cli.launch.engines import check_reachable
+
+    check_reachable(launcher, settings.load(**settings_of(ctx)), f"archive search --on {launcher.name}")
+
+
+def _request_of_named(archive: Archive, options: SearchOptions) -> SearchRequest:
+    """Return the search of a study that the options name, which supplies those that were left out."""
+    from archive.trainer.tasks.file_access import FileAccess
+
+    access = FileAccess.of(archive.connection.settings.home)
+    return request_of(options, named(archive, options.study or ""), access)
+
+
+def _check_recipe(archive: Archive, request: SearchRequest, launcher: Launcher) -> None:
+    """Check that trainers have the recipe of a search; those elsewhere may have other files."""
+    from archive.trainer.protocols.base import TrainingProtocol
+    from archive.trainer.recipes.registry import RecipeAccess
+
+    if isinstance(request.protocol, TrainingProtocol):
+        recipes = RecipeAccess(archive.connection.settings.home)
+        recipes.find(request.protocol.recipe, with_file=launcher.name == "local")
 
 
 def _has_more(archive: Archive, name: str, budget: int | None) -> bool:
@@ -245,55 +272,3 @@ def _has_more(archive: Archive, name: str, budget: int | None) -> bool:
     if budget is None or budget < 1 or named(archive, name) is None:
         return False
     return evaluated(archive.studies.counts(name)) > budget
-
-
-def _search(
-    ctx: click.Context,
-    archive: Archive,
-    study: Study,
-    request: SearchRequest,
-    start: Callable[[int, str, Settings], SearchTrainers],
-    trainers: int,
-    batch: int,
-    retrain: bool,
-) -> Snapshot:
-    """Run the search with its trainers and its view, and return the last snapshot."""
-    from archive.agents import loop
-    from archive.cli.search.interruption import Interruption
-    from archive.cli.search.live import LiveView
-    from archive.cli.search.unreported import reported
-    from archive.cli.search.waiting import ClaimWatch
-    from archive.store.records import State
-    from archive.trainer.tasks.tabular import TabularProtocol
-
-    agent, protocol = request.agent, request.protocol
-    counts = archive.studies.counts(study.name)
-    evaluations, pending = evaluated(counts), counts[State.WAITING] + counts[State.RUNNING]
-    history = loop.history_of(archive, study)
-    warm = len(history.observations) - evaluations
-    announce(study, evaluations, warm)
-    announce_sources(history.sources, agent)
-    own = start(trainers if evaluations < study.budget or pending else 0, study.name, archive.connection.settings)
-    snapshot: Snapshot | None = None
-    view = LiveView(study, agent.kind, report.place(archive), protocol.epochs, warm)
-    absence = own.absence if own.fleet.upper else None
-    claims = ClaimWatch(archive, study.name, report.trainer_command(ctx, study.name), absence)
-    with Interruption() as interruption, view, own:
-        first_proxies.await_proxies(archive, study, agent, own, interruption)
-        snapshots = loop.run(
-            *(archive, study, agent),
-            version=__version__,
-            costs=request.costs,
-            batch=batch,
-            retrain=retrain,
-            # A table answers at once: frequent polls let the agent use each result as soon as it is stored.
-            pause=TABLE_PAUSE if isinstance(protocol, TabularProtocol) else loop.PAUSE,
-            wait=interruption.wait,
-        )
-        for snapshot in reported(snapshots, request.costs):
-            interruption.check()
-            view.update(snapshot, claims.reason(snapshot))
-            own.keep_alive(evaluated(snapshot.counts), study.budget)
-    if snapshot is None:
-        raise SearchError(f"the study {study.name!r} has no snapshot to show")
-    return snapshot

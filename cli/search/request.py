@@ -100,7 +100,6 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
         StudyConflictError: There are constraints, and options that contradict the stored study.
     """
     from archive import agents
-    from archive.agents.objectives import support
     from archive.cli.search import constraints as limits
     from archive.cli.search.objectives import resolved
     from archive.known_costs import NO_COSTS
@@ -108,21 +107,17 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
     from archive.store.studies.creation import check_same
     from archive.trainer.tasks import known_costs, registry
 
-    existing = stored
-    several = stored is None and len(options.objectives) > 1
-    agent = options.agent or (support.DEFAULT if several else agent_of(stored))
-    _refuse_settings(agent)
+    agent = _agent(options, stored)
     task = _task(options.task, stored, access)
-    if stored is not None and stored.task != task.name:
-        # The protocol and the space of a study do not apply to another task.
-        stored = None
-    options, further = resolved(options, task, stored)
+    # The protocol and the space of a study do not apply to another task.
+    defaults = stored if stored is not None and stored.task == task.name else None
+    options, further = resolved(options, task, defaults)
     home = None if access is None or access.record is None else access.record.parent
-    space = _space(options.space, task, stored, home)
-    protocol = _protocol(options, task, space.name, stored)
+    space = _space(options.space, task, defaults, home)
+    protocol = _protocol(options, task, space.name, defaults)
     registry.prepare(task, protocol)
-    objective, direction = _objective(options, task, protocol, stored)
-    constraints = limits.resolved(options, task, stored)
+    objective, direction = _objective(options, task, protocol, defaults)
+    constraints = limits.resolved(options, task, defaults)
     costs = known_costs.of_task(task, protocol.name) if further or constraints else NO_COSTS
     study = Study(
         name=_name(agent, space, task, further, constraints) if options.study is None else options.study,
@@ -131,16 +126,32 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
         space=space.name,
         objective=objective,
         direction=direction,
-        config={"agent": agent, "protocol": protocol.as_dict(), **_rungs(options, stored, task, protocol)},
+        config={"agent": agent, "protocol": protocol.as_dict(), **_rungs(options, defaults, task, protocol)},
         space_config=space.config,
         further=further,
         constraints=constraints,
     )
-    if constraints and existing is not None:
+    if constraints and stored is not None:
         # Before networks that meet the constraints are looked for, which may take seconds.
-        check_same(study, existing)
+        check_same(study, stored)
     feasible = _feasible(space, constraints, costs)
     return SearchRequest(study, task, protocol, agents.get(agent, feasible), costs)
+
+
+def _agent(options: SearchOptions, stored: Study | None) -> str:
+    """Return the name of an agent, without settings: the one of the options, or of the study, or the default one."""
+    from archive import agents
+    from archive.agents.objectives import support
+
+    several = stored is None and len(options.objectives) > 1
+    agent = options.agent or (support.DEFAULT if several else agent_of(stored))
+    kind, separator, _ = agent.partition(":")
+    if separator and kind in agents.names():
+        raise UsageError(
+            f"--agent must be the name of an agent, which archive search runs with its defaults, got {agent!r}: "
+            f"settings are for archive bench search and for Python, as in agents.get({kind!r}, space, NAME=VALUE)"
+        )
+    return agent
 
 
 def _feasible(space: Space, constraints: tuple[Constraint, ...], costs: KnownCosts) -> Space:
@@ -163,17 +174,6 @@ def _name(
     names = (*(each.name for each in further), *(each.label for each in constraints))
     # Names of files and columns may have signs that no name of a study may.
     return "-".join([agent, space.name, task.label, *names]).strip().translate({ord(","): "-", ord("#"): "-"})
-
-
-def _refuse_settings(agent: str) -> None:
-    from archive import agents
-
-    kind, separator, _ = agent.partition(":")
-    if separator and kind in agents.names():
-        raise UsageError(
-            f"--agent must be the name of an agent, which archive search runs with its defaults, got {agent!r}: "
-            f"settings are for archive bench search and for Python, as in agents.get({kind!r}, space, NAME=VALUE)"
-        )
 
 
 def _task(name: str | None, stored: Study | None, access: FileAccess | None) -> Task | TabularTask:

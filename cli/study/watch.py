@@ -27,13 +27,13 @@ def watch(ctx: click.Context, name: str) -> None:
     proposal waits or runs. For programs: archive study log STUDY --follow --json.
     """
     from archive.agents import loop
-    from archive.cli.search import report
+    from archive.cli.search.continuation import trainer_command
     from archive.cli.search.interruption import Interruption
     from archive.cli.search.waiting import ClaimWatch
 
     with open_archive(ctx) as archive:
         look = archive.studies.follow(name)
-        claims = ClaimWatch(archive, name, report.trainer_command(ctx, name))
+        claims = ClaimWatch(archive, name, trainer_command(ctx, name))
         with Interruption(None) as interruption, _view(archive, archive.studies.get(name)) as view:
             while True:
                 snapshot = look()
@@ -48,7 +48,7 @@ def watch(ctx: click.Context, name: str) -> None:
 
 def is_done(snapshot: Snapshot) -> bool:
     """Return whether nothing more can come of a study, unless its budget is raised."""
-    from archive.cli.search.report import evaluated
+    from archive.cli.search.outcome import evaluated
     from archive.store.records import State
 
     counts = snapshot.counts
@@ -58,12 +58,12 @@ def is_done(snapshot: Snapshot) -> bool:
 def _view(archive: Archive, study: Study) -> LiveView:
     """Return the view that the search itself has, as far as the study tells about it."""
     from archive.agents import loop
-    from archive.cli.search import report
     from archive.cli.search.live import LiveView
+    from archive.cli.search.outcome import evaluated, place
 
-    own = report.evaluated(archive.studies.counts(study.name))
+    own = evaluated(archive.studies.counts(study.name))
     warm = len(loop.history_of(archive, study).observations) - own if archive.studies.sources(study.name) else 0
     protocol, agent = study.config.get("protocol"), study.config.get("agent")
     epochs = protocol.get("epochs") if isinstance(protocol, dict) else None
     who = agent if isinstance(agent, str) else "agents"
-    return LiveView(study, who, report.place(archive), epochs, max(0, warm), stream=sys.stdout)
+    return LiveView(study, who, place(archive), epochs, max(0, warm), stream=sys.stdout)

@@ -9,7 +9,7 @@ import pytest
 from archive import agents, spaces
 from archive.agents.loop import run
 from archive.agents.study_setup import open_study
-from archive.cli.search import report
+from archive.cli.search.outcome import outcome
 from archive.store.records import Result, Study
 from archive.trainer.tasks import registry
 from tests.support.commands import shell
@@ -81,5 +81,5 @@ def test_a_study_without_a_success_has_no_gain(archive):
     archive.proposals.create("failed", agent, suggest(SPACE.initial_pool()[:1]))
     claim = archive.proposals.claim("worker", study="failed")
     archive.proposals.fail(claim.id, claim.token, "no memory")
-    found = report.outcome(archive, archive.studies.snapshot("failed"), "rand", registry.get("diabetes"), None)
+    found = outcome(archive, archive.studies.snapshot("failed"), "rand", registry.get("diabetes"), None)
     assert (found["best"], found["gain"]) == (None, None)
