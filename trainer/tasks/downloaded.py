@@ -36,13 +36,31 @@ def _fetch(name: str, protocol: TrainingProtocol) -> None:
 
 
 def _uci(name: str, summary: str, features: int, ours: TrainingProtocol, longer: int) -> Task:
-    """Return a regression of NASBOT's section 5, with two protocols of ours, short and longer, and theirs.
-
-    Theirs takes 20,000 SGD steps at a constant rate, with a validation every 100. The paper does not name the loss;
-    the authors' code (kirthevasank/nasbot, cg/run_tensorflow.py) minimises the absolute error.
-    """
+    """Return a regression of NASBOT's section 5, with two protocols of ours, short and longer, and theirs."""
     long = replace(ours, name=f"{name}/long", epochs=longer, patience=longer, epoch_steps=None)
-    theirs = replace(
+    return Task(
+        name=name,
+        summary=summary,
+        kind="regression",
+        metric="mse",
+        direction="minimise",
+        input_shape=(features,),
+        outputs=1,
+        spaces=("mlp",),
+        protocols=(ours, long, _nasbot(name, ours)),
+        loader=partial(_known, name),
+        scaling=partial(_scaling, name),
+        fetch=partial(_fetch, name),
+    )
+
+
+def _nasbot(name: str, ours: TrainingProtocol) -> TrainingProtocol:
+    """Return the protocol of NASBOT: 20,000 SGD steps at a constant rate, with a validation every 100.
+
+    The paper does not name the loss; the authors' code (kirthevasank/nasbot, cg/run_tensorflow.py) minimises the
+    absolute error.
+    """
+    return replace(
         ours,
         name=f"{name}/nasbot",
         batch=256,
@@ -57,20 +75,6 @@ def _uci(name: str, summary: str, features: int, ours: TrainingProtocol, longer:
         weight_decay=0.0,
         normalisation="none",
         loss="absolute",
-    )
-    return Task(
-        name=name,
-        summary=summary,
-        kind="regression",
-        metric="mse",
-        direction="minimise",
-        input_shape=(features,),
-        outputs=1,
-        spaces=("mlp",),
-        protocols=(ours, long, theirs),
-        loader=partial(_known, name),
-        scaling=partial(_scaling, name),
-        fetch=partial(_fetch, name),
     )
 
 
@@ -125,14 +129,33 @@ PROTEIN = _uci(
 def _images(
     name: str, summary: str, shape: tuple[int, int, int], ours: TrainingProtocol, *others: TrainingProtocol
 ) -> Task:
-    """Return a classification of images in ten classes, with our protocols and that of Auto-Keras.
+    """Return a classification of images in ten classes, with our protocols and that of Auto-Keras."""
+    cells = replace(_small(ours, f"{name}/cells-small"), network=SMALL_CELLS)
+    return Task(
+        name=name,
+        summary=summary,
+        kind="classification",
+        metric="accuracy",
+        direction="maximise",
+        input_shape=shape,
+        outputs=10,
+        spaces=("cnn", "mlp"),
+        protocols=(ours, *others, _autokeras(name, ours.train + ours.valid + ours.test), cells),
+        cells=cells.name,
+        loader=partial(_known, name),
+        scaling=partial(_scaling, name),
+        fetch=partial(_fetch, name),
+    )
 
-    Theirs splits all images 60/20/20 and trains until the validation loss has not fallen by a ten-thousandth for five
+
+def _autokeras(name: str, count: int) -> TrainingProtocol:
+    """Return the protocol of Auto-Keras for a task with so many images.
+
+    It splits all images 60/20/20 and trains until the validation loss has not fallen by a ten-thousandth for five
     epochs. These, Adam at its usual rate, 128 images a step and 200 epochs at most are the constants of their code
     (Auto-Keras 0.4, autokeras/constant.py), which augments a little more than ours.
     """
-    count = ours.train + ours.valid + ours.test
-    theirs = TrainingProtocol(
+    return TrainingProtocol(
         name=f"{name}/autokeras",
         train=count * 6 // 10,
         valid=count // 5,
@@ -151,22 +174,6 @@ def _images(
         convergence="threshold",
         threshold=1e-4,
         augmentation="shift-flip",
-    )
-    cells = replace(_small(ours, f"{name}/cells-small"), network=SMALL_CELLS)
-    return Task(
-        name=name,
-        summary=summary,
-        kind="classification",
-        metric="accuracy",
-        direction="maximise",
-        input_shape=shape,
-        outputs=10,
-        spaces=("cnn", "mlp"),
-        protocols=(ours, *others, theirs, cells),
-        cells=cells.name,
-        loader=partial(_known, name),
-        scaling=partial(_scaling, name),
-        fetch=partial(_fetch, name),
     )
 
 

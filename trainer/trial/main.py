@@ -10,7 +10,7 @@ import logging
 import os
 import platform
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from multiprocessing.connection import Connection
@@ -172,34 +172,12 @@ def _terminal_message(attempt: _Attempt) -> Message:
 
 
 def _result_of(attempt: _Attempt) -> Result:
-    import torch
-
-    if attempt.spec.threads is not None:
-        torch.set_num_threads(attempt.spec.threads)
-    # Weights that decay towards zero pass through denormal numbers, which a CPU multiplies a hundred times slower.
-    torch.set_flush_denormal(True)
+    _set_up_torch(attempt.spec.threads)
     # Before the import: the file may be edited during the training.
     recipe = attempt.spec.recipe.record()
     outcome, latency = _trained(attempt, costs.PeakMemory(attempt.spec.device))
     spec = attempt.spec
-    environment: dict[str, Any] = {
-        "host": platform.node(),
-        "machine": platform.machine(),
-        "python": platform.python_version(),
-        # A plain string: to read torch's own class, the daemon would import torch.
-        "torch": str(torch.__version__),
-        "threads": torch.get_num_threads(),
-        **outcome.environment,
-        **recipe,
-        "ended": outcome.ended,
-    }
-    for name, value in (("resumed", outcome.resumed), ("inherited", dict(outcome.inherited))):
-        if value:
-            environment[name] = value
-    if latency:
-        environment["latency"] = {**latency, "slots": spec.slots}
-    if spec.hyperparameters:
-        environment["hyperparameters"] = dict(spec.hyperparameters)
+    environment = _environment(spec, outcome, recipe, latency)
     # A trial that pauses at a rung has its checkpoint; weights are those of finished trainings.
     saved, problem = None, ""
     if outcome.weights and outcome.ended != Stop.RUNG:
@@ -219,6 +197,42 @@ def _result_of(attempt: _Attempt) -> Result:
         environment=environment,
         weights=saved,
     )
+
+
+def _set_up_torch(threads: int | None) -> None:
+    import torch
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    # Weights that decay towards zero pass through denormal numbers, which a CPU multiplies a hundred times slower.
+    torch.set_flush_denormal(True)
+
+
+def _environment(
+    spec: TrialSpec, outcome: Outcome, recipe: Mapping[str, Any], latency: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the record of the conditions of a training: machine, versions, recipe, how it ended."""
+    import torch
+
+    environment: dict[str, Any] = {
+        "host": platform.node(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        # A plain string: to read torch's own class, the daemon would import torch.
+        "torch": str(torch.__version__),
+        "threads": torch.get_num_threads(),
+        **outcome.environment,
+        **recipe,
+        "ended": outcome.ended,
+    }
+    for name, value in (("resumed", outcome.resumed), ("inherited", dict(outcome.inherited))):
+        if value:
+            environment[name] = value
+    if latency:
+        environment["latency"] = {**latency, "slots": spec.slots}
+    if spec.hyperparameters:
+        environment["hyperparameters"] = dict(spec.hyperparameters)
+    return environment
 
 
 def _trained(attempt: _Attempt, memory: costs.PeakMemory) -> tuple[Outcome, dict[str, Any]]:

@@ -151,17 +151,30 @@ class StoreClient:
         """
         if most < 1 or self.unreachable or not self._pace.due:
             return []
-        seconds = self._options.lease
-        served = study or self._options.study
         self._fit.memory_bytes, self._fit.alone_bytes = memory_bytes, alone_bytes
+        claims = self._claimed(most, study)
+        if claims:
+            self._pace.found()
+            self._empty_since = None
+            # Leases are renewed from now on, because trials may begin late: data are parsed, relatives are looked up.
+            self.keeper.hold((claim.id, claim.token) for claim in claims)
+        elif claims is not None:
+            if study is None:
+                self._empty_since = self._empty_since or time.monotonic()
+            # Without a pause, a free slot would look for work after each epoch of a trial in another slot.
+            self._pace.found_nothing()
+        return claims or []
+
+    def _claimed(self, most: int, study: str | None) -> list[Claim] | None:
+        """Return new claims, or those of the last call if its answer was lost; None where none can be read."""
         again, token = self._unanswered is not None, self._unanswered or uuid.uuid4().hex
         self._unanswered = token
         try:
             claims = self._link.call(
                 lambda: self._archive.proposals.claim_many(
                     *(self._worker, most),
-                    study=served,
-                    lease_seconds=seconds,
+                    study=study or self._options.study,
+                    lease_seconds=self._options.lease,
                     whole=study is not None,
                     fit=self._fit,
                     token=token,
@@ -174,20 +187,10 @@ class StoreClient:
             # space can claim it.
             log.error("cannot read claimed proposals reason=%r", str(error))
             self._link.pause()
-            return []
+            return None
         if claims is not None:
             self._unanswered = None
-        if claims:
-            self._pace.found()
-            self._empty_since = None
-            # Leases are renewed from now on, because trials may begin late: data are parsed, relatives are looked up.
-            self.keeper.hold((claim.id, claim.token) for claim in claims)
-        elif claims is not None:
-            if study is None:
-                self._empty_since = self._empty_since or time.monotonic()
-            # Without a pause, a free slot would look for work after each epoch of a trial in another slot.
-            self._pace.found_nothing()
-        return claims or []
+        return claims
 
     def back_off(self, failures: int, reason: str, *, doublings: int = 0) -> None:
         """Claim nothing for a while after consecutive failures that may have their cause in this machine.
