@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +19,16 @@ from archive.quantities import whole_number
 from archive.queue.capabilities import NOISE
 
 if TYPE_CHECKING:
-    from archive.agents.benchmarks.search.plan import ComparisonPlan
+    from archive.agents.base import Agent
+    from archive.agents.benchmarks.search.contestants import Contestant
+    from archive.agents.benchmarks.search.plan import ComparisonPlan, Problem
     from archive.agents.benchmarks.search.regret import ContestantResult, Regret, Trace
     from archive.agents.benchmarks.search.suite import Suite
     from archive.api import Archive
     from archive.settings import Settings
+
+AgentIds = dict[tuple[str, str], set[str]]
+"""Ids of agents, by the label of the problem and the name of the contestant."""
 
 
 @click.command(short_help="Compare agents on tables.")
@@ -114,10 +119,8 @@ def search(
     from archive.agents.benchmarks.search import plot as plots
     from archive.agents.benchmarks.search.contestants import contestant
     from archive.agents.benchmarks.search.plan import ComparisonPlan
-    from archive.agents.benchmarks.search.run import register
     from archive.agents.benchmarks.search.suite import Suite
     from archive.api import connect
-    from archive.exchange.importers.proxies import import_proxies
 
     if plot is not None:
         plots.check(plot)
@@ -140,12 +143,9 @@ def search(
     settings = bench_settings(ctx)
     with connect(settings) as archive:
         if proxies is not None:
-            tasks = [(each.task.partition(NOISE)[0], each.protocol, each.space_config) for each in plan.problems]
-            import_proxies(archive, proxies, tasks)
-        known: dict[tuple[str, str], set[str]] = defaultdict(set)
-        for who, problem, agent in agents:
-            known[problem.label, who.name].add(register(archive, agent))
-        rows, failed = _compare(archive, settings, plan, known, processes or cpu_count.available())
+            _import_proxies(archive, proxies, plan)
+        registered = _registered(archive, agents)
+        rows, failed = _compare(archive, settings, plan, registered, processes or cpu_count.available())
     if plot is not None and rows:
         plots.draw(rows, plot)
     (_show_suite if suite else _show)(plan, rows, as_json)
@@ -170,30 +170,45 @@ def _starts(text: str) -> int:
     return number
 
 
+def _import_proxies(archive: Archive, file: Path, plan: ComparisonPlan) -> None:
+    from archive.exchange.importers.proxies import import_proxies
+
+    tasks = [(each.task.partition(NOISE)[0], each.protocol, each.space_config) for each in plan.problems]
+    import_proxies(archive, file, tasks)
+
+
+def _registered(archive: Archive, agents: Iterable[tuple[Contestant, Problem, Agent]]) -> AgentIds:
+    """Store the records of agents; return their ids by problem and contestant, of which a team has several."""
+    from archive.agents.benchmarks.search.run import register
+
+    ids: AgentIds = defaultdict(set)
+    for contestant, problem, agent in agents:
+        ids[problem.label, contestant.name].add(register(archive, agent))
+    return ids
+
+
 def _compare(
     archive: Archive,
     settings: Settings,
     plan: ComparisonPlan,
-    known: Mapping[tuple[str, str], set[str]],
+    registered: AgentIds,
     processes: int,
 ) -> tuple[list[ContestantResult], list[str]]:
     """Run the unfinished searches; return the rows of the table, and the reasons of failures."""
     from archive.agents.benchmarks.search.regret import standings, traces
 
     recorded = traces(archive, plan.jobs)
-    _check_same_agents(plan, recorded, known)
+    _check_same_agents(plan, recorded, registered)
     where = settings.home if settings.embedded else settings.uri
     failed = finish(settings, plan.jobs, recorded, processes, f"searches of {plan.budget} evaluations in {where}")
     kept = [job for job in plan.jobs if job.study.name not in failed]
     return standings(kept, traces(archive, kept)), [f"{name}: {reason}" for name, reason in failed.items()]
 
 
-def _check_same_agents(
-    plan: ComparisonPlan, recorded: Sequence[Trace], known: Mapping[tuple[str, str], set[str]]
-) -> None:
+def _check_same_agents(plan: ComparisonPlan, recorded: Sequence[Trace], registered: AgentIds) -> None:
     """Refuse to continue studies of an agent with other settings or of another release."""
     for job, trace in zip(plan.jobs, recorded, strict=True):
-        if trace.agents - known[job.problem.label, job.contestant.name]:
+        if trace.agents - registered[job.problem.label, job.contestant.name]:
             raise UsageError(
                 f"the run {plan.run!r} has searches of {job.contestant.name} on {job.problem.label} with other "
                 "settings or of another release: name another run with --run"
@@ -203,42 +218,40 @@ def _check_same_agents(
 def _show(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: bool) -> None:
     from archive.agents.benchmarks.search.regret import by_problem
 
-    numbers = {name: getattr(plan, name) for name in ("run", "seeds", "budget", "batch", "starts")}
     if as_json:
-        print_json({**numbers, "standings": [row.as_dict() for row in rows]})
+        print_json({**_numbers(plan), "standings": [row.as_dict() for row in rows]})
         return
     for (problem, protocol), standings in by_problem(rows).items():
-        queries = standings[0].queries
-        begin = f"{plan.starts} random starts included" if plan.starts else "starts of the agent's own"
-        title = f"{problem} ({protocol}): regret ({standings[0].unit}) after queries, {begin}, batches of {plan.batch}"
-        columns = [
-            "agent",
-            "seeds",
-            *map(str, queries),
-            "queries to best",
-            "never",
-            "s/call",
-            "at the end",
-            "repeats",
-        ]
-        print_table(columns, [_row(row) for row in standings], title=title)
-        print_line()
+        _show_problem(plan, f"{problem} ({protocol})", standings)
         if any(row.recommended for row in standings):
-            table = [[row.contestant, *(_shown(row, row.recommended.get(at)) for at in queries)] for row in standings]
-            about = f"{problem}: noise-free regret of the recommended network, by posterior mean"
-            print_table(["agent", *map(str, queries)], table, title=about)
-            print_line()
+            _show_recommended(problem, standings)
         for row in standings:
             if row.shares:
                 _show_shares(row)
+
+
+def _show_problem(plan: ComparisonPlan, problem: str, standings: Sequence[ContestantResult]) -> None:
+    queries = [str(at) for at in standings[0].queries]
+    begin = f"{plan.starts} random starts included" if plan.starts else "starts of the agent's own"
+    title = f"{problem}: regret ({standings[0].unit}) after queries, {begin}, batches of {plan.batch}"
+    columns = ["agent", "seeds", *queries, "queries to best", "never", "s/call", "at the end", "repeats"]
+    print_table(columns, [_row(row) for row in standings], title=title)
+    print_line()
+
+
+def _show_recommended(problem: str, standings: Sequence[ContestantResult]) -> None:
+    queries = standings[0].queries
+    table = [[row.contestant, *(_shown(row, row.recommended.get(at)) for at in queries)] for row in standings]
+    title = f"{problem}: noise-free regret of the recommended network, by posterior mean"
+    print_table(["agent", *map(str, queries)], table, title=title)
+    print_line()
 
 
 def _show_suite(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: bool) -> None:
     from archive.agents.benchmarks.search import suite
 
     if as_json:
-        numbers = {name: getattr(plan, name) for name in ("run", "seeds", "budget", "batch", "starts")}
-        print_json({**numbers, "rows": suite.rows(rows)})
+        print_json({**_numbers(plan), "rows": suite.rows(rows)})
         return
     queries = suite.queries(rows[0]) if rows else []
     columns = ["task", "agent", "role", *(f"regret {at}" for at in queries), *(f"test {at}" for at in queries)]
@@ -246,6 +259,10 @@ def _show_suite(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json:
     title = f"regret and test accuracy of the incumbent after queries, mean ± standard error of {plan.seeds} seeds"
     print_table(columns, table, title=title)
     print_line()
+
+
+def _numbers(plan: ComparisonPlan) -> dict[str, Any]:
+    return {name: getattr(plan, name) for name in ("run", "seeds", "budget", "batch", "starts")}
 
 
 def _show_shares(row: ContestantResult) -> None:

@@ -107,13 +107,12 @@ def engine_command(name: str) -> click.Command:
         dry_run: bool,
         as_json: bool,
         arguments: tuple[str, ...],
-        **given: Any,
+        **values: Any,
     ) -> None:
         from archive import settings as known
 
         settings = known.load(**settings_of(ctx))
-        left_out = {key for key, value in given.items() if value is None or value is False or value == ()}
-        launcher = registry.create(name, {key: given[key] for key in given.keys() - left_out}, settings)
+        launcher = registry.create(name, _without_left_out(values), settings)
         fleet = planned(settings, launcher, fleet_name, study, bounds, arguments)
         if dry_run:
             print_data(launcher.preview(fleet, fleet.upper))
@@ -124,6 +123,10 @@ def engine_command(name: str) -> click.Command:
     command.help = _HELP.format(what=what, name=name)
     command.params[2:2] = own
     return command
+
+
+def _without_left_out(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if not (value is None or value is False or value == ())}
 
 
 def planned(
