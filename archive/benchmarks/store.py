@@ -1,7 +1,6 @@
 """Benchmark of the store on an embedded server, for `archive bench store`.
 
-It uses a temporary folder with a separate server, and removes both. Goals are those of the release notes, for a machine
-with two cores.
+It uses a temporary folder with a separate server, and removes both. The goals are for a machine with two cores.
 """
 
 from __future__ import annotations
@@ -34,12 +33,13 @@ from archive.store import schema
 from archive.store.records import Result, Study
 
 THREADS = 8
-ARCHITECTURES = 1000
-PROPOSALS = 400
-PAIRS = 16_000
+"""Workers at the same time."""
+ARCHITECTURES, PROPOSALS, PAIRS = 1000, 400, 16_000
+"""Numbers of architectures, proposals of each study, and distances that are stored."""
 NEEDED = {"index", "arch_str", "cifar10_valid_200ep", "train_seconds_200ep", "params_millions", "flops_millions"}
 """Columns of a table of NAS-Bench-201 that the benchmark reads."""
 CURVE = {"train_loss": [1.0, 0.5, 0.25], "valid_accuracy": [0.5, 0.75, 0.875]}
+"""Curve of every training."""
 
 
 @dataclass(frozen=True)

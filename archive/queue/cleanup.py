@@ -21,6 +21,7 @@ HISTORY_SECONDS = 90 * 86_400.0
 """Default age of the records to clean up."""
 
 BATCH = 100
+"""Workers that one transaction deletes."""
 
 GONE = """
 MATCH (w:Worker)

@@ -18,33 +18,33 @@ LONG = 600.0
 
 
 def test_only_open_proposals_have_the_property(archive, connection):
-    def same() -> None:
+    def no_strays() -> None:
         assert count(connection, STRAYS) == 0
 
     propose(archive, cells(9))
-    same()
+    no_strays()
     a, b, c, d, e, f, g, _ = archive.proposals.claim_many("w", 8, study="study", lease_seconds=LONG)
-    same()
+    no_strays()
     archive.proposals.release(a.id, a.token)
     archive.proposals.fail(b.id, b.token, "once more", retry=True)
     archive.proposals.fail(c.id, c.token, "no")
     archive.proposals.complete(d.id, d.token, Result(0.5), pruned=True)
-    same()
+    no_strays()
     archive.proposals.settle([Completion(one.id, one.token, Result(0.5)) for one in (e, f)])
     archive.proposals.settle([Report(g.id, g.token), Completion(a.id, a.token, Result(0.5))])
-    same()
+    no_strays()
     assert count(connection, "(p:Proposal {open: 'study'})") == 4
     # A late result of a failed proposal, and the return of a proposal whose worker is lost.
     archive.proposals.complete(c.id, c.token, Result(0.25))
-    same()
+    no_strays()
     lost = Proposals(connection, Architectures(connection)).claim("lost", study="study", lease_seconds=0.001)
     wait_until(lambda: archive.proposals.expire("study"))
     assert archive.proposals.get(lost.id).state is State.WAITING
-    same()
+    no_strays()
     agent = archive.proposals.register_agent("table", {}, "1")
     more = [(Suggestion(cell), outcome) for cell, outcome in zip(cells(11)[9:], (Result(1.0), "none"), strict=True)]
     assert len(answer(archive, "study", agent, more, after=9)) == 2
-    same()
+    no_strays()
 
 
 @pytest.mark.parametrize("whole", [False, True])

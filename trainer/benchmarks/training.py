@@ -17,7 +17,7 @@ def trained(architecture: Architecture, task: str, protocol: str, seed: int) -> 
         architecture: The network.
         task: Name of the task.
         protocol: Name of its protocol.
-        seed: Of the study.
+        seed: Seed of the study.
 
     Raises:
         TrainingError: The training failed.

@@ -1,5 +1,10 @@
 """Channels of a child network: which of the parent's values each carries, and the source of each layer's weights.
 
+symbol   meaning
+u, v     layers of the parent and of the child; v continues u, or is new
+j, k     an output channel (unit) of u and of v
+p        a layer whose output enters u or v
+
 Every channel of the child has a value, expressed by the parent's channels, or none:
 
     value            meaning
@@ -88,6 +93,15 @@ def plan(matching: Matching) -> list[LayerPlan]:
 
 
 class _Planner:
+    """The plan of a matching, made layer by layer.
+
+    Attributes:
+        of_parent: Values of the output channels of the parent's layers.
+        values: Values of the output channels of the child's layers so far.
+        parts: Plan of the child's layers so far.
+        demands: Values that each layer of the child must pass through.
+    """
+
     def __init__(self, matching: Matching) -> None:
         self.matching, self.parent, self.child = matching, matching.parent, matching.child
         self.of_parent = _values_of(self.parent)
@@ -100,6 +114,7 @@ class _Planner:
             self.values.append(made)
 
     def _planned(self, v: int, u: int | None) -> tuple[LayerPlan, list[Value]]:
+        """Return the plan of a layer, and the values of its output channels."""
         if v == 0:
             return None, self.of_parent[0]
         if self.child.groups[v] == "output":
@@ -182,6 +197,7 @@ def _columns(needed: Sequence[Value], entering: Sequence[Value], v: int) -> Colu
 
 
 def _carriers(present: dict[Value, list[int]], value: Value, v: int) -> list[tuple[int, list[int]]]:
+    """Return the input channels that carry a value, with the sign 1, or those of its two parts, with 1 and -1."""
     if value in present:
         return [(1, present[value])]
     parts = [("+", value), ("-", value)]
@@ -191,6 +207,7 @@ def _carriers(present: dict[Value, list[int]], value: Value, v: int) -> list[tup
 
 
 def _positions(values: Iterable[Value]) -> dict[Value, list[int]]:
+    """Return the channels of each value, without new values."""
     positions: dict[Value, list[int]] = defaultdict(list)
     for at, value in enumerate(values):
         if value is not None:
@@ -240,5 +257,6 @@ def _chosen(emitted: Sequence[tuple[Value, ...]], units: int, demand: Demand) ->
 
 
 def _urgency(made: tuple[Value, ...], demand: Demand) -> int:
+    """Return 3 for a value that the layer must pass through, 1 for one that a later layer needs, and 0 for others."""
     tokens = [token_of(value) for value in made if value is not None]
     return max(2 * (token in demand.required) + (token in demand.useful) for token in tokens)

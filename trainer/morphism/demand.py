@@ -17,7 +17,12 @@ from archive.trainer.morphism.match import Matching, Token, can_be_negative, emi
 
 @dataclass
 class Demand:
-    """The demand on one layer of the child."""
+    """The demand on one layer of the child.
+
+    Attributes:
+        required: Tokens that it must pass through.
+        useful: Tokens that it should pass through, the required ones among them.
+    """
 
     required: set[Token] = field(default_factory=set)
     useful: set[Token] = field(default_factory=set)
@@ -26,15 +31,15 @@ class Demand:
 def demands(matching: Matching) -> list[Demand]:
     """Return the demand on each layer of the child, computed from the output to the input."""
     child = matching.child.architecture
-    emitted = possible(matching)
+    tokens = possible(matching)
     result = [Demand() for _ in child.layers]
     for v in reversed(range(1, len(child.layers))):
-        needs = _needs(matching, v, set().union(*(emitted[p] for p in child.parents[v])), result[v])
+        needs = _needs(matching, v, set().union(*(tokens[p] for p in child.parents[v])), result[v])
         for p in child.parents[v]:
-            elsewhere = set().union(*(emitted[other] for other in child.parents[v] if other != p))
+            elsewhere = set().union(*(tokens[other] for other in child.parents[v] if other != p))
             elsewhere |= _parts(elsewhere)
-            result[p].useful |= needs.useful & emitted[p]
-            result[p].required |= (needs.required & emitted[p]) - elsewhere
+            result[p].useful |= needs.useful & tokens[p]
+            result[p].required |= (needs.required & tokens[p]) - elsewhere
     return result
 
 

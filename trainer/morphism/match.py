@@ -18,6 +18,7 @@ inferred from the input.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,6 +34,7 @@ NEVER_NEGATIVE = frozenset({"relu", "crelu", "logistic", "softplus", "fc"})
 """Operations whose outputs are never negative, beside those of the group `conv`."""
 
 _VISITS = 20_000
+"""Most layers that one search visits."""
 
 
 class SizedNetwork:
@@ -56,10 +58,7 @@ class SizedNetwork:
         widths: list[int] = []
         for u, layer in enumerate(self.architecture.layers):
             if self.groups[u] == "input":
-                size = 1
-                for side in self.input_shape[:1] if self.words.images else self.input_shape:
-                    size *= side
-                widths.append(size)
+                widths.append(math.prod(self.input_shape[:1] if self.words.images else self.input_shape))
             elif layer.units is None:
                 widths.append(sum(widths[p] for p in self.architecture.parents[u]))
             else:
@@ -79,10 +78,7 @@ class SizedNetwork:
     def pixels(self, u: int) -> int:
         """Return the number of pixels of each input channel of a layer; 1 for a vector."""
         level = self.architecture.levels[self.architecture.parents[u][0]] if self.words.images else None
-        pixels = 1
-        for side in self.sides(level):
-            pixels *= side
-        return pixels
+        return math.prod(self.sides(level))
 
     def projects(self, u: int) -> bool:
         """Return whether a residual block has a 1 x 1 convolution in place of the identity."""
@@ -173,7 +169,16 @@ def emitted(sized: SizedNetwork) -> list[frozenset[Token]]:
 
 
 class _MatchingSearch:
-    """Depth-first search over the child's layers, in their order."""
+    """Depth-first search over the child's layers, in their order.
+
+    Attributes:
+        left: Number of visits that are left.
+        needed: Tokens that each layer of the parent needs.
+        inner: Layers of the parent that must be continued.
+        after: For each layer of the child, the number of layers from it on that can continue one.
+        of: The matching so far, as `Matching.of`.
+        tokens: Tokens of the child's layers so far.
+    """
 
     def __init__(self, parent: SizedNetwork, child: SizedNetwork, visits: int) -> None:
         self.parent, self.child, self.left = parent, child, visits
@@ -232,7 +237,7 @@ class _MatchingSearch:
 
     def _passed_tokens(self, v: int) -> frozenset[Token]:
         made = (passed(self.child, v, t, can_be_negative(self.parent, t)) for t in self._entering(v))
-        return frozenset(token for tokens in made for token in tokens if token is not None)
+        return frozenset(token for outputs in made for token in outputs if token is not None)
 
     def _decides_alike(self) -> bool:
         """Return whether the mean of the decisions is kept: each is present, and equally often."""
@@ -266,12 +271,12 @@ def _skips(matching: Matching, v: int, u: int) -> Iterator[int]:
 
 def possible(matching: Matching) -> list[frozenset[Token]]:
     """Return the tokens that each layer of the child emits if it has enough units."""
-    emitted: list[frozenset[Token]] = []
+    tokens: list[frozenset[Token]] = []
     for v, u in enumerate(matching.of):
         if u is not None:
-            emitted.append(frozenset((u,)))
+            tokens.append(frozenset((u,)))
             continue
-        entering = frozenset().union(*(emitted[p] for p in matching.child.architecture.parents[v]))
+        entering = frozenset().union(*(tokens[p] for p in matching.child.architecture.parents[v]))
         made = (passed(matching.child, v, token, can_be_negative(matching.parent, token)) for token in entering)
-        emitted.append(frozenset(token for tokens in made for token in tokens if token is not None))
-    return emitted
+        tokens.append(frozenset(token for outputs in made for token in outputs if token is not None))
+    return tokens

@@ -147,6 +147,7 @@ class _LayerTensors:
         self.own[name] = tensor.contiguous()
 
     def _neutralise(self, start: str) -> None:
+        """Set bias and normalisation behind these weights to the identity."""
         norm = _normalisation(start)
         if f"{start}bias" in self.own:
             self.own[f"{start}bias"].zero_()
@@ -167,11 +168,22 @@ def _normalisation(start: str) -> str:
 
 
 def _rows(tensor: Tensor, units: Sequence[int | None]) -> Tensor:
+    """Return the rows of the parent's units; an arbitrary row for each new unit, which is replaced afterwards."""
     return tensor[[0 if unit is None else unit for unit in units]]
 
 
 def _mixed(weight: Tensor, columns: ColumnSources, channels: int, generator: torch.Generator) -> Tensor:
-    """Return weights (units, channels, …) from the parent's (units, entering, …)."""
+    """Return the weights of a child's layer from the parent's, with the input channels that the plan says.
+
+    Args:
+        weight: (units, entering, …), the parent's weights in the order of the child's units.
+        columns: Source of each input channel.
+        channels: Number of the child's input channels.
+        generator: Generator of the shares, of which each is between a half and one and a half before the division.
+
+    Returns:
+        (units, channels, …).
+    """
     weight = weight.clone()
     for positions in columns.merged:
         weight[:, positions[0]] = weight[:, positions].sum(dim=1)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from archive.api import Archive
 
 BATCH = 250
+"""Results of one transaction."""
 
 
 @dataclass(frozen=True)
