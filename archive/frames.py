@@ -130,7 +130,7 @@ def pareto_set(archive: Archive, study: str) -> pd.DataFrame:
         UnknownNameError: There is no study of this name.
     """
     snapshot = archive.studies.snapshot(study)
-    found = hypervolumes.pareto_set(snapshot)
+    pareto = hypervolumes.pareto_set(snapshot)
     names = [each.name for each in snapshot.study.objectives]
     rows = [
         {
@@ -139,7 +139,7 @@ def pareto_set(archive: Archive, study: str) -> pd.DataFrame:
             "architecture": view.architecture_key,
             **dict(zip(names, values, strict=True)),
         }
-        for view, values in (() if found is None else zip(found.proposals, found.values, strict=True))
+        for view, values in (() if pareto is None else zip(pareto.proposals, pareto.values, strict=True))
     ]
     return _frame(rows, "proposal", ["number", "architecture", *names], ())
 
@@ -150,8 +150,8 @@ def hypervolume(archive: Archive, study: str) -> pd.DataFrame:
     Raises:
         UnknownNameError: There is no study of this name.
     """
-    found = hypervolumes.pareto_set(archive.studies.snapshot(study))
-    history = () if found is None else found.history
+    pareto = hypervolumes.pareto_set(archive.studies.snapshot(study))
+    history = () if pareto is None else pareto.history
     return _frame([{"number": at, "hypervolume": volume} for at, volume in history], "number", ["hypervolume"], ())
 
 

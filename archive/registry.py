@@ -56,10 +56,12 @@ class Registry:
             UnknownNameError: The name is not registered.
             SettingsError: A plug-in of this name cannot be imported, or is no such class.
         """
-        found = self.load(name)
-        if not (isinstance(found, type) and issubclass(found, base)):
-            raise SettingsError(f"the {self.kind} {name!r} of another package must be a {base.__name__}, got {found!r}")
-        return found
+        loaded = self.load(name)
+        if not (isinstance(loaded, type) and issubclass(loaded, base)):
+            raise SettingsError(
+                f"the {self.kind} {name!r} of another package must be a {base.__name__}, got {loaded!r}"
+            )
+        return loaded
 
     def maker(self, name: str) -> Callable[..., Any]:
         """Return the class, or the function, that makes the object of a name.
@@ -68,12 +70,12 @@ class Registry:
             UnknownNameError: The name is not registered.
             SettingsError: A plug-in of this name cannot be imported, or cannot be called.
         """
-        found = self.load(name)
-        if not callable(found):
+        loaded = self.load(name)
+        if not callable(loaded):
             raise SettingsError(
-                f"the {self.kind} {name!r} of another package must be a class or a function, got {found!r}"
+                f"the {self.kind} {name!r} of another package must be a class or a function, got {loaded!r}"
             )
-        maker: Callable[..., Any] = found
+        maker: Callable[..., Any] = loaded
         return maker
 
     def make(self, name: str, base: type[T], *arguments: Any, **settings: Any) -> T:

@@ -48,7 +48,7 @@ class ConfiguredCommand(click.Command):
             for name in parameter.opts
             if name.startswith("--") and name.removeprefix("--") not in NOT_CONFIGURABLE
         }
-        found: dict[str, Any] = {}
+        defaults: dict[str, Any] = {}
         for name, value in own.trainer.items():
             where = f"{name!r} in [{self.table}] of {own.home / settings.CONFIG_NAME}"
             written = name.replace("_", "-")
@@ -59,8 +59,8 @@ class ConfiguredCommand(click.Command):
                 near = difflib.get_close_matches(name, options, n=1)
                 way_out = f"did you mean {near[0]}?" if near else f"the options of archive {self.table} are known"
                 raise SettingsError(f"unknown option {where}: {way_out}")
-            found[str(option.name)] = _checked(ctx, option, value, where)
-        return found
+            defaults[str(option.name)] = _checked(ctx, option, value, where)
+        return defaults
 
 
 def _checked(ctx: click.Context, option: click.Option, value: Any, where: str) -> Any:

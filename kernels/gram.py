@@ -142,11 +142,11 @@ class Gram(Generic[P]):
         values, other = self._square.recall(pairs)
         if len(other):
             codes: list[int] = ((pairs[other, 0] << 32) | pairs[other, 1]).tolist()
-            found, missing = self._pairs.recall(codes)
+            of_pairs, missing = self._pairs.recall(codes)
             if len(missing):
-                found[:, missing] = self._compute(networks, pairs[other[missing]])
-            self._pairs.keep(codes, found)
-            values[:, other] = found
+                of_pairs[:, missing] = self._compute(networks, pairs[other[missing]])
+            self._pairs.keep(codes, of_pairs)
+            values[:, other] = of_pairs
         return values
 
     def _compute(self, networks: dict[int, P], pairs: Integers) -> Floats:

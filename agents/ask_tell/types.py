@@ -150,18 +150,18 @@ def values_of(told: Told, objectives: Sequence[Objective], metrics: Mapping[str,
     """
     names = [each.name for each in objectives]
     # Of an array of NumPy or a tensor, the list or the number.
-    given: Any = told.tolist() if hasattr(told, "tolist") else told
-    if isinstance(given, Mapping):
-        unknown = [name for name in given if name not in names]
-        by_name: Mapping[str, Any] = {**metrics, **given}
+    plain: Any = told.tolist() if hasattr(told, "tolist") else told
+    if isinstance(plain, Mapping):
+        unknown = [name for name in plain if name not in names]
+        by_name: Mapping[str, Any] = {**metrics, **plain}
         if unknown:
             raise UsageError(f"the values told must be of {', '.join(names)}, got {', '.join(map(repr, unknown))}")
-    elif isinstance(given, Sequence) and not isinstance(given, str):
-        if len(given) != len(names):
-            raise UsageError(f"the values told must be those of {', '.join(names)}, in this order, got {len(given)}")
-        by_name = dict(zip(names, given, strict=True))
+    elif isinstance(plain, Sequence) and not isinstance(plain, str):
+        if len(plain) != len(names):
+            raise UsageError(f"the values told must be those of {', '.join(names)}, in this order, got {len(plain)}")
+        by_name = dict(zip(names, plain, strict=True))
     else:
-        by_name = {**metrics, names[0]: given}
+        by_name = {**metrics, names[0]: plain}
     values = {name: real(by_name[name], "value" if len(names) == 1 else name) for name in names if name in by_name}
     missing = [name for name in names if name not in values]
     if missing and all(map(math.isfinite, values.values())):

@@ -42,8 +42,8 @@ class Attributes(Mapping[str, Value]):
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         """Check and sort the values."""
-        given = values or {}
-        checked = {_name(name): _value(name, given[name]) for name in sorted(given, key=str)}
+        raw = values or {}
+        checked = {_name(name): _value(name, raw[name]) for name in sorted(raw, key=str)}
         object.__setattr__(self, "_values", checked)
         object.__setattr__(self, "text", json.dumps(checked, separators=(",", ":")) if checked else "")
 

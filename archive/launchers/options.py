@@ -95,14 +95,14 @@ def parse(launcher: type[Launcher], text: str) -> dict[str, Any]:
     return convert(launcher, pairs)
 
 
-def convert(launcher: type[Launcher], given: Mapping[str, Any]) -> dict[str, Any]:
+def convert(launcher: type[Launcher], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of options, each a text or a value of the right type.
 
     Raises:
         UnknownNameError: There is no such option.
         UsageError: A value cannot be used.
     """
-    return {key: _converted(launcher, _option(launcher, key), value) for key, value in given.items()}
+    return {key: _converted(launcher, _option(launcher, key), value) for key, value in values.items()}
 
 
 def _option(launcher: type[Launcher], key: str) -> LaunchOption:

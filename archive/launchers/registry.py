@@ -43,12 +43,12 @@ def get(name: str) -> type[Launcher]:
     return registry.load_class(name, Launcher)  # type: ignore[type-abstract]
 
 
-def create(name: str, given: Mapping[str, Any], settings: Settings) -> Launcher:
+def create(name: str, values: Mapping[str, Any], settings: Settings) -> Launcher:
     """Return a launcher.
 
     Args:
         name: Name of the launcher.
-        given: Values of options, as texts or of the right type. They precede those of `config.toml`.
+        values: Values of options, as texts or of the right type. They precede those of `config.toml`.
         settings: Settings, with the options of `config.toml`.
 
     Raises:
@@ -68,7 +68,7 @@ def create(name: str, given: Mapping[str, Any], settings: Settings) -> Launcher:
         configured = options.convert(kind, settings.launch.get(name, {}))
     except UsageError as error:
         raise SettingsError(f"[launch.{name}] in {settings.home / CONFIG_NAME}: {error}") from None
-    return kind(**configured | options.convert(kind, given))
+    return kind(**configured | options.convert(kind, values))
 
 
 def create_from(text: str, settings: Settings) -> Launcher:

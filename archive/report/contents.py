@@ -166,10 +166,10 @@ def _search(study: Study, agent: str, sources: Sequence[str]) -> str:
         "budget": study.budget,
         "seed": study.seed,
     }
-    given = [f"--{name} {shlex.quote(str(value))}" for name, value in options.items() if value is not None]
+    flags = [f"--{name} {shlex.quote(str(value))}" for name, value in options.items() if value is not None]
     several = [f"--objective {shlex.quote(str(each))}" for each in study.objectives] if study.further else []
     limits = [f"--constraint {shlex.quote(str(each))}" for each in study.constraints]
-    return " ".join(["archive search", *given, *several, *limits])
+    return " ".join(["archive search", *flags, *several, *limits])
 
 
 def costs_on_record(results: RecordedResults) -> list[str]:

@@ -55,11 +55,11 @@ class Torch(Space):
             InvalidArchitectureError: The architecture is not a member; the message gives the reason and the layer.
         """
         check_space(self.name, architecture)
-        given = wiring.inputs(architecture)
+        inputs = wiring.inputs(architecture)
         blocks.repeats(architecture)
         for u, layer in enumerate(architecture.layers):
             try:
-                _check_layer(architecture, u, layer, len(given))
+                _check_layer(architecture, u, layer, len(inputs))
             except InvalidArchitectureError as error:
                 raise InvalidArchitectureError(error.reason, u if error.layer is None else error.layer) from None
 
@@ -133,7 +133,7 @@ def _refuse(what: str) -> NoReturn:
     raise UsageError(f"the space {NAME} {what}: its networks are imported (archive import model)")
 
 
-def _check_layer(architecture: Architecture, u: int, layer: Layer, given: int) -> None:
+def _check_layer(architecture: Architecture, u: int, layer: Layer, n_inputs: int) -> None:
     used = wiring.values(architecture, u)
     if layer.op == INPUT:
         _check_names(layer.attributes, ("input",))
@@ -147,7 +147,7 @@ def _check_layer(architecture: Architecture, u: int, layer: Layer, given: int) -
     _check_order(architecture, u, used)
     _check_weights(layer, signature)
     if layer.op == "getitem":
-        _check_item(architecture, used[0], layer, given)
+        _check_item(architecture, used[0], layer, n_inputs)
     if layer.op == "constant":
         content(layer)
 
@@ -200,9 +200,9 @@ def _check_shapes(layer: Layer) -> None:
             raise InvalidArchitectureError(f"the tensors of batch_norm must have one shape of one side, got {shapes}")
 
 
-def _check_item(architecture: Architecture, parent: int, layer: Layer, given: int) -> None:
+def _check_item(architecture: Architecture, parent: int, layer: Layer, n_inputs: int) -> None:
     item, above = layer.attributes["item"], architecture.layers[parent]
-    first, count = 0, given
+    first, count = 0, n_inputs
     if parent:
         signature = resolve(above.op, above.attributes, wiring.values(architecture, parent).keys())
         sizes = above.attributes.get("split_sizes", ())

@@ -59,33 +59,33 @@ def diff(
     settings = assignments(assigned, "a setting")
     # Layers are numbered as `archive arch show` lists them.
     pair = (architecture_of(ctx, first).canonical, architecture_of(ctx, second).canonical)
-    found = difference(*pair, kernel, component, **settings)
-    drawn = pictured(found)
+    explained = difference(*pair, kernel, component, **settings)
+    drawn = pictured(explained)
     about = {"file": None, "format": "text", "bytes": None}
     if path is not None:
         about = write_picture(drawn, path, theme, force=force)
     if as_json:
-        print_json({**_described(found), **about})
+        print_json({**_described(explained), **about})
         return
     if path is None:
         print_text(drawn)
-    totals = [*found.totals(), ("all", "", len(found.parts), found.distance)]
-    print_table(TOTAL_COLUMNS, totals, title=found.component)
-    costly = [_row(found, part) for part in found.parts if part.cost]
+    totals = [*explained.totals(), ("all", "", len(explained.parts), explained.distance)]
+    print_table(TOTAL_COLUMNS, totals, title=explained.component)
+    costly = [_row(explained, part) for part in explained.parts if part.cost]
     if costly:
         print_table(PART_COLUMNS, costly, title="what costs something")
 
 
-def _described(found: Difference) -> dict[str, Any]:
+def _described(explained: Difference) -> dict[str, Any]:
     return {
-        "first": found.first.key,
-        "second": found.second.key,
-        "kernel": found.kernel,
-        "component": found.component,
-        "distance": found.distance,
+        "first": explained.first.key,
+        "second": explained.second.key,
+        "kernel": explained.kernel,
+        "component": explained.component,
+        "distance": explained.distance,
         "totals": [
             {"subject": subject, "change": change, "parts": number, "cost": cost}
-            for subject, change, number, cost in found.totals()
+            for subject, change, number, cost in explained.totals()
         ],
         "parts": [
             {
@@ -97,17 +97,17 @@ def _described(found: Difference) -> dict[str, Any]:
                 "amount": part.amount,
                 "reason": part.reason,
             }
-            for part in found.parts
+            for part in explained.parts
         ],
         "layers": [
-            {"first": first, "second": second, "change": found.change((first, second))}
-            for first, second in found.layers
+            {"first": first, "second": second, "change": explained.change((first, second))}
+            for first, second in explained.layers
         ],
     }
 
 
-def _row(found: Difference, part: DifferencePart) -> tuple[str, str, str, str, float, str]:
-    first, second = _ends(found.first, part.first), _ends(found.second, part.second)
+def _row(explained: Difference, part: DifferencePart) -> tuple[str, str, str, str, float, str]:
+    first, second = _ends(explained.first, part.first), _ends(explained.second, part.second)
     return (part.subject, part.change, first, second, part.cost, part.reason)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--params", is_flag=True, help="Show the number of each layer's parameters.")
 @click.option(
     "--input",
-    "given",
+    "input_text",
     metavar="SHAPE",
     default="3x32x32",
     help="Input of a network of cnn or mlp, for --sizes and --params. Imported models have their own.",
@@ -41,7 +41,7 @@ def draw(
     fold: bool,
     sizes: bool,
     params: bool,
-    given: str,
+    input_text: str,
     outputs: int,
     as_json: bool,
 ) -> None:
@@ -58,7 +58,7 @@ def draw(
     architecture = architecture_of(ctx, key)
     notes: dict[int, str] = {}
     if sizes or params:
-        architecture, notes = _with_notes(architecture, given, outputs, sizes=sizes, params=params)
+        architecture, notes = _with_notes(architecture, input_text, outputs, sizes=sizes, params=params)
     drawn = diagram(architecture, fold=fold, notes=notes)
     about = {"file": None, "format": "text", "bytes": None}
     if path is not None:
@@ -70,7 +70,7 @@ def draw(
 
 
 def _with_notes(
-    architecture: Architecture, given: str, outputs: int, *, sizes: bool, params: bool
+    architecture: Architecture, input_text: str, outputs: int, *, sizes: bool, params: bool
 ) -> tuple[Architecture, dict[int, str]]:
     """Return a network with its blocks written out, and the notes of its layers."""
     from archive.architecture.aten.vocabulary import NAME as TORCH
@@ -83,7 +83,7 @@ def _with_notes(
 
         # The copies of a block differ in nothing that is shown, and are folded again.
         architecture = unfold(architecture).canonical
-    form = NetworkForm(read_input(given).shape, outputs, "classification")
+    form = NetworkForm(read_input(input_text).shape, outputs, "classification")
     notes = {}
     for u, size in enumerate(layer_sizes(architecture, form)):
         # The box of an imported model's input has its size.

@@ -60,12 +60,12 @@ def proxies(
     from archive.trainer.proxies import stored
     from archive.trainer.proxies.measurement import SOURCE
 
-    given = [architecture_of(ctx, key) for key in keys]
-    if not (given or study or count):
+    named = [architecture_of(ctx, key) for key in keys]
+    if not (named or study or count):
         raise UsageError("name the networks to measure: by KEY, --study or --count")
     with open_archive(ctx) as archive:
         task, rules, networks = _studied(archive, study) if study else _trained(task_name, protocol, space)
-        networks += [*given, *_drawn(task, space, count or 0)]
+        networks += [*named, *_drawn(task, space, count or 0)]
         progress = _MeasurementProgress()
         measured = stored.measure(archive, task, rules, networks, device=device, progress=progress)
         scores = archive.proxies.of_networks(task.name, rules.name, SOURCE, {each.key for each in networks})

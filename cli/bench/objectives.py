@@ -143,7 +143,7 @@ def _feasible(
         print_json({**numbers, **figures, "rows": [row.as_dict() for row in rows]})
         return
     cells = [
-        [row.agent, row.median, ", ".join(_shown(found, budget) for found in row.queries), row.infeasible, row.seconds]
+        [row.agent, row.median, ", ".join(_shown(count, budget) for count in row.queries), row.infeasible, row.seconds]
         for row in rows
     ]
     title = (
@@ -153,5 +153,5 @@ def _feasible(
     print_table(["agent", "median", "searches", "infeasible", "s"], cells, title=title)
 
 
-def _shown(found: int | None, budget: int) -> str:
-    return f"{budget}+" if found is None else str(found)
+def _shown(count: int | None, budget: int) -> str:
+    return f"{budget}+" if count is None else str(count)

@@ -42,10 +42,10 @@ class EngineGroup(click.Group):
             except SettingsError as error:
                 # One broken package must not hide the other launchers.
                 return _broken(cmd_name, error)
-        found = super().get_command(ctx, cmd_name)
-        if found is None and not ctx.resilient_parsing:
+        command = super().get_command(ctx, cmd_name)
+        if command is None and not ctx.resilient_parsing:
             raise UnknownNameError("engine", cmd_name, self.list_commands(ctx))
-        return found
+        return command
 
 
 def _broken(name: str, error: SettingsError) -> click.Command:

@@ -145,17 +145,17 @@ class SearchTrainers:
             time.sleep(min(1.0, max(0.1, launcher.poll_seconds)))
 
 
-def launcher_of(text: str, given: Mapping[str, Any]) -> Launcher:
+def launcher_of(text: str, overrides: Mapping[str, Any]) -> Launcher:
     """Return the launcher of the option `--on`.
 
     Args:
         text: Its value.
-        given: Settings that the command line has.
+        overrides: Settings that the command line has.
 
     Raises:
         UsageError: There is no such launcher, or an option cannot be used.
     """
-    return registry.create_from(text, known.load(**given))
+    return registry.create_from(text, known.load(**overrides))
 
 
 def _forget_killed(settings: Settings) -> None:

@@ -78,7 +78,7 @@ class ClaimWatch:
         return f"{waiting} {_named(idle, 'is idle and does', 'are idle and do')} not claim it{why}"
 
 
-def _named(found: list[workers.WorkerStatus], one: str, several: str) -> str:
-    if len(found) == 1:
-        return f"the trainer {found[0].id} {one}"
-    return f"{len(found)} trainers {several}"
+def _named(trainers: list[workers.WorkerStatus], one: str, several: str) -> str:
+    if len(trainers) == 1:
+        return f"the trainer {trainers[0].id} {one}"
+    return f"{len(trainers)} trainers {several}"

@@ -28,15 +28,15 @@ def pareto_item(snapshot: Snapshot) -> dict[str, Any] | None:
         return None
     from archive.queries.hypervolume import pareto_set
 
-    found = pareto_set(snapshot)
-    if found is None:
+    pareto = pareto_set(snapshot)
+    if pareto is None:
         return None
-    names = [each.name for each in found.objectives]
+    names = [each.name for each in pareto.objectives]
     return {
-        "reference": dict(zip(names, found.reference, strict=True)),
-        "hypervolume": found.hypervolume,
-        "history": [{"number": number, "hypervolume": volume} for number, volume in found.history],
-        "left_out": found.left_out,
+        "reference": dict(zip(names, pareto.reference, strict=True)),
+        "hypervolume": pareto.hypervolume,
+        "history": [{"number": number, "hypervolume": volume} for number, volume in pareto.history],
+        "left_out": pareto.left_out,
         "proposals": [
             {
                 "proposal": view.id,
@@ -45,7 +45,7 @@ def pareto_item(snapshot: Snapshot) -> dict[str, Any] | None:
                 "values": dict(zip(names, values, strict=True)),
                 "evaluations": count,
             }
-            for view, values, count in zip(found.proposals, found.values, found.evaluations, strict=True)
+            for view, values, count in zip(pareto.proposals, pareto.values, pareto.evaluations, strict=True)
         ],
     }
 
@@ -76,12 +76,12 @@ def recommended_item(
     from archive.store.records import sign
 
     home = archive.connection.settings.home
-    found = recommendation.of_snapshot(archive, snapshot, lambda study: _known_costs(study, home), unknown)
-    if found is None:
+    recommended = recommendation.of_snapshot(archive, snapshot, lambda study: _known_costs(study, home), unknown)
+    if recommended is None:
         return None
     signs = {each.name: sign(each.direction) for each in snapshot.study.objectives}
     return {
-        "noise": dict(zip(signs, found.noises, strict=True)),
+        "noise": dict(zip(signs, recommended.noises, strict=True)),
         "proposals": [
             {
                 "proposal": view.id,
@@ -96,7 +96,7 @@ def recommended_item(
                     for (name, better), one in zip(signs.items(), estimates, strict=True)
                 },
             }
-            for view, estimates in zip(found.proposals, found.estimates, strict=True)
+            for view, estimates in zip(recommended.proposals, recommended.estimates, strict=True)
         ],
     }
 

@@ -79,14 +79,14 @@ class TopologyFeatures(EmbeddedDistance):
 def _operations(architecture: Architecture) -> list[Operation]:
     """Return the operation of each layer, with window and weights according to its attributes."""
     words = vocabulary(architecture.space)
-    found = [words[layer.op] for layer in architecture.layers]
+    operations = [words[layer.op] for layer in architecture.layers]
     if not words.attributes:
-        return found
+        return operations
     from archive.architecture.aten.weights import window
 
     return [
         replace(operation, has_units=layer.units is not None, kernel=window(layer))
-        for operation, layer in zip(found, architecture.layers, strict=True)
+        for operation, layer in zip(operations, architecture.layers, strict=True)
     ]
 
 

@@ -129,16 +129,16 @@ class _Conversion:
         self.at[node] = self.draft.add("getitem", {"item": item}, {0: position}) if item or listed else position
 
     def _operation(self, node: fx.Node) -> None:
-        op, given = name_of(node), arguments_of(node)
-        if op in _COPIES or (op == "dropout" and not given["p"]) or _keeps_type(node, op):
-            self.at[node] = self._value(next(iter(given.values())))
+        op, by_parameter = name_of(node), arguments_of(node)
+        if op in _COPIES or (op == "dropout" and not by_parameter["p"]) or _keeps_type(node, op):
+            self.at[node] = self._value(next(iter(by_parameter.values())))
             return
         signature = _signature(node, op)
         attributes: dict[str, Any] = {}
         arguments: dict[int, int] = {}
         owned: dict[str, str] = {}
         for number, parameter in enumerate(signature.tensors):
-            value = given.get(parameter.name)
+            value = by_parameter.get(parameter.name)
             if parameter.listed:
                 arguments.update({number + at: self._value(one) for at, one in enumerate(value or ()) if one})
             elif isinstance(value, fx.Node) and self._is_owned(op, parameter, value):
@@ -149,8 +149,8 @@ class _Conversion:
             elif value is not None:
                 attributes[parameter.name] = value
         for parameter in signature.parameters:
-            if parameter.kind not in ("", "tensor") and given.get(parameter.name) is not None:
-                attributes[parameter.name] = self.settings.of(node, parameter, given[parameter.name])
+            if parameter.kind not in ("", "tensor") and by_parameter.get(parameter.name) is not None:
+                attributes[parameter.name] = self.settings.of(node, parameter, by_parameter[parameter.name])
         simplify(op, attributes)
         self.at[node] = at = self.draft.add(op, attributes, arguments)
         if attributes.get("momentum") == "nan" and "running_mean" in owned:

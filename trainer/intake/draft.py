@@ -90,13 +90,13 @@ class Draft:
         tails: dict[int, list[int]] = {}
         for tail, head in self.edges:
             tails.setdefault(head, []).append(tail)
-        found, stack = {last}, [last]
+        reached, stack = {last}, [last]
         while stack:
             for tail in tails.get(stack.pop(), ()):
-                if tail not in found:
-                    found.add(tail)
+                if tail not in reached:
+                    reached.add(tail)
                     stack.append(tail)
-        return found
+        return reached
 
 
 def _plain(op: str, attributes: Mapping[str, Any]) -> tuple[dict[str, Any], int]:

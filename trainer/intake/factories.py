@@ -50,7 +50,7 @@ def _factory(module: str, name: str) -> Any:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
-        found: Any = import_module(module)
+        target: Any = import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
             raise UsageError(
@@ -60,13 +60,13 @@ def _factory(module: str, name: str) -> Any:
     except (Exception, SystemExit) as error:
         raise UsageError(f"the module {module!r} cannot be imported: {_described(error)}") from error
     for part in name.split("."):
-        if not hasattr(found, part):
-            known = [each for each in dir(found) if not each.startswith("_") and callable(getattr(found, each))]
+        if not hasattr(target, part):
+            known = [each for each in dir(target) if not each.startswith("_") and callable(getattr(target, each))]
             raise UnknownNameError(f"factory of {module}", name, known)
-        found = getattr(found, part)
-    if not callable(found):
-        raise UsageError(f"the factory {module}:{name} must be callable, got {type(found).__name__}")
-    return found
+        target = getattr(target, part)
+    if not callable(target):
+        raise UsageError(f"the factory {module}:{name} must be callable, got {type(target).__name__}")
+    return target
 
 
 def _described(error: BaseException) -> str:

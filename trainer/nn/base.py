@@ -134,18 +134,18 @@ def _by_weights(module: nn.Module) -> list[list[nn.Module]]:
     own = getattr(module, "weighted", None)
     if isinstance(own, list):
         return [[layer] for layer in own]
-    found: list[list[nn.Module]] = []
+    groups: list[list[nn.Module]] = []
     owner: dict[int, list[nn.Module]] = {}
     for part in module.modules():
         matrices = [id(weights.parameter) for weights in unit_weights(part, recurse=False)]
         layers = next((owner[matrix] for matrix in matrices if matrix in owner), [])
         if not owner.keys() >= set(matrices):
-            found.append(layers := [])
+            groups.append(layers := [])
         if matrices:
             layers.append(part)
         for matrix in matrices:
             owner.setdefault(matrix, layers)
-    return found
+    return groups
 
 
 def check_image(space: str, form: NetworkForm) -> None:

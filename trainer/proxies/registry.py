@@ -28,7 +28,7 @@ def get(name: str) -> Proxy:
         UnknownNameError: There is no proxy of this name.
         SettingsError: Another package's proxy cannot be loaded, or is none.
     """
-    found = registry.load(name)
-    if not isinstance(found, Proxy):
-        raise SettingsError(f"the proxy {name!r} of another package must be a Proxy, got {type(found).__name__}")
-    return found
+    proxy = registry.load(name)
+    if not isinstance(proxy, Proxy):
+        raise SettingsError(f"the proxy {name!r} of another package must be a Proxy, got {type(proxy).__name__}")
+    return proxy

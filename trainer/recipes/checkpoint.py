@@ -167,17 +167,17 @@ class CheckpointSlot:
         if also is not None:
             self._also = also
         try:
-            found = self._found()
+            saved = self._found()
         except CheckpointError as error:
             log.warning("starts from scratch reason=%r", error.reason)
             return None
         # A checkpoint beyond the requested rung belongs to a later attempt.
-        if found is None or not (self._has_progress or self._trial.resume(found.metadata["trial"])):
+        if saved is None or not (self._has_progress or self._trial.resume(saved.metadata["trial"])):
             return None
         self.saved = self._has_progress = True
         self._saved_at = time.monotonic()
-        files = {name: tensor.numpy().tobytes() for name, tensor in _under(_FILE, found.tensors)}
-        return SavedState(found.metadata["state"], dict(_under(_TENSOR, found.tensors)), files)
+        files = {name: tensor.numpy().tobytes() for name, tensor in _under(_FILE, saved.tensors)}
+        return SavedState(saved.metadata["state"], dict(_under(_TENSOR, saved.tensors)), files)
 
     def _found(self) -> TrainingCheckpoint | None:
         path = self.path
@@ -214,12 +214,12 @@ class CheckpointSlot:
         }
 
 
-def _tensors(given: Mapping[str, Any], folder: Path | None) -> dict[str, Tensor]:
+def _tensors(values: Mapping[str, Any], folder: Path | None) -> dict[str, Tensor]:
     """Return the tensors of a checkpoint: those of the recipe, and the bytes of its files."""
     import numpy as np
     import torch
 
-    tensors = {_TENSOR + name: tensor for name, tensor in as_tensors(given).items()}
+    tensors = {_TENSOR + name: tensor for name, tensor in as_tensors(values).items()}
     for path in sorted(folder.rglob("*")) if folder is not None else ():
         if path.is_file() and not path.is_symlink():
             name = PurePosixPath(path.relative_to(folder or path)).as_posix()

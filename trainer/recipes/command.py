@@ -193,15 +193,15 @@ class _Conversation:
             self.trial.checkpoint.save(folder=folder)
         shutil.rmtree(folder, ignore_errors=True)
 
-    def _result(self, given: Any) -> FitResult:
-        if not isinstance(given, dict) or not given.keys() <= {"metrics", "weights", "ended", "environment"}:
+    def _result(self, answer: Any) -> FitResult:
+        if not isinstance(answer, dict) or not answer.keys() <= {"metrics", "weights", "ended", "environment"}:
             raise TrainingError(
                 "the result of a command must be an object with metrics, weights, ended and environment, got "
-                f"{str(given)[:_SHOWN]}"
+                f"{str(answer)[:_SHOWN]}"
             )
-        weights = {} if given.get("weights") is None else self._weights(given["weights"])
+        weights = {} if answer.get("weights") is None else self._weights(answer["weights"])
         return FitResult(
-            given.get("metrics", {}), weights, str(given.get("ended", "")), _mapping(given.get("environment", {}))
+            answer.get("metrics", {}), weights, str(answer.get("ended", "")), _mapping(answer.get("environment", {}))
         )
 
     def _weights(self, name: Any) -> Mapping[str, Any]:
@@ -235,10 +235,10 @@ def _input(trial: TrialContext, about: dict[str, Any]) -> IO[bytes]:
     return file
 
 
-def _mapping(given: Any) -> Mapping[str, Any]:
-    if not isinstance(given, dict):
-        raise TrainingError(f"the environment of a result must be an object, got {str(given)[:_SHOWN]}")
-    return given
+def _mapping(environment: Any) -> Mapping[str, Any]:
+    if not isinstance(environment, dict):
+        raise TrainingError(f"the environment of a result must be an object, got {str(environment)[:_SHOWN]}")
+    return environment
 
 
 def _written_data(trial: TrialContext) -> Path:

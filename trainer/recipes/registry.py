@@ -48,16 +48,16 @@ class RecipeAccess:
         Raises:
             SettingsError: `recipes.toml` cannot be used.
         """
-        found = dict(BUILT_IN)
+        by_name = dict(BUILT_IN)
         # A package replaces no built-in recipe, and the file replaces none at all: names in studies keep their meaning.
         for source in (*_installed(), *machine.read(self.home)):
-            if source.name in found and source.origin == machine.FILE:
+            if source.name in by_name and source.origin == machine.FILE:
                 raise SettingsError(
-                    f"the recipe {source.name!r} in {self.home / machine.FILE} is that of {found[source.name].origin}: "
-                    "choose another name"
+                    f"the recipe {source.name!r} in {self.home / machine.FILE} is that of "
+                    f"{by_name[source.name].origin}: choose another name"
                 )
-            found.setdefault(source.name, source)
-        return MappingProxyType(dict(sorted(found.items())))
+            by_name.setdefault(source.name, source)
+        return MappingProxyType(dict(sorted(by_name.items())))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -66,19 +66,19 @@ class RecipeSource:
         self.check_file()
         module, _, attribute = self.target.rpartition(":")
         try:
-            found: Any = _imported(module)
+            target: Any = _imported(module)
             for name in attribute.split("."):
-                found = getattr(found, name)
+                target = getattr(target, name)
         except SettingsError:
             raise
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             raise SettingsError(f"the recipe {self.name!r} cannot be loaded ({self.target}): {reason}") from error
-        if not callable(found):
+        if not callable(target):
             raise SettingsError(
-                f"the recipe {self.name!r} must be a function of a TrialContext, got {type(found).__name__}"
+                f"the recipe {self.name!r} must be a function of a TrialContext, got {type(target).__name__}"
             )
-        fit: Fit = found
+        fit: Fit = target
         return fit
 
     def record(self) -> dict[str, str]:
@@ -111,7 +111,7 @@ def _imported(module: str) -> Any:
         return import_module(module)
     file = Path(module)
     sys.path.insert(0, str(file.parent))
-    found = import_module(file.stem)
-    if found.__file__ is None or not file.samefile(found.__file__):
+    imported = import_module(file.stem)
+    if imported.__file__ is None or not file.samefile(imported.__file__):
         raise SettingsError(f"{file} cannot be imported: a module {file.stem!r} exists already, give it another name")
-    return found
+    return imported

@@ -81,9 +81,9 @@ class _TableCosts:
 
     def __init__(self, task: TabularTask, column: str) -> None:
         self._task, self._column = task, column
-        found = COST.fullmatch(column)
-        assert found is not None
-        self.name, self._millions = found["counted"] or column, bool(found["millions"])
+        match = COST.fullmatch(column)
+        assert match is not None
+        self.name, self._millions = match["counted"] or column, bool(match["millions"])
 
     @classmethod
     def of(cls, task: TabularTask, protocol: str) -> KnownCosts:

@@ -69,11 +69,11 @@ def find(request: str) -> list[Device]:
     indices = _indices(request)
     if indices is None and request != "auto":
         return [_other(request)]
-    found, problem = _ask(_list, None, request)
-    if request == "auto" and not found:
+    rows, problem = _ask(_list, None, request)
+    if request == "auto" and not rows:
         _check_no_gpu(problem)
         return [_other("cpu")]
-    gpus = [Device(**row) for row in found]
+    gpus = [Device(**row) for row in rows]
     if indices is None:
         return gpus
     for index in indices:

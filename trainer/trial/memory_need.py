@@ -38,7 +38,7 @@ def memory_need(device: str, error: Exception) -> MemoryNeed:
 
 def requested_bytes(error: BaseException) -> int:
     """Return the size of the allocation that failed, as torch's message tells it; 0 if it does not."""
-    found = _REQUEST.search(str(error))
-    if found is None:
+    match = _REQUEST.search(str(error))
+    if match is None:
         return requested_bytes(error.__cause__) if error.__cause__ is not None else 0
-    return int(float(found[1]) * _UNITS[found[2]])
+    return int(float(match[1]) * _UNITS[match[2]])

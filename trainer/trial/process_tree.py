@@ -116,13 +116,13 @@ def _descendants(rows: Collection[ProcessRow], roots: set[int]) -> set[int]:
     children: dict[int, list[int]] = {}
     for row in rows:
         children.setdefault(row.parent, []).append(row.pid)
-    found, waiting = {row.pid for row in rows} & roots, list(roots)
+    reached, waiting = {row.pid for row in rows} & roots, list(roots)
     while waiting:
         for child in children.get(waiting.pop(), ()):
-            if child not in found:
-                found.add(child)
+            if child not in reached:
+                reached.add(child)
                 waiting.append(child)
-    return found
+    return reached
 
 
 def _send(pid: int, number: signal.Signals) -> None:

@@ -50,7 +50,7 @@ class FeasibleRow:
     @property
     def median(self) -> float:
         """Median of the evaluations, where a search that found nothing counts as the budget."""
-        return statistics.median(self.budget if found is None else found for found in self.queries)
+        return statistics.median(self.budget if count is None else count for count in self.queries)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -115,7 +115,7 @@ class FeasibleComparison:
         begin = time.process_time()
         searches = [self._search(agents, best, seed, budget) for seed in range(seeds)]
         seconds = (time.process_time() - begin) / seeds
-        queries, infeasible = [found for found, _ in searches], [wrong for _, wrong in searches]
+        queries, infeasible = [count for count, _ in searches], [wrong for _, wrong in searches]
         return FeasibleRow(contestant.name, budget, queries, statistics.mean(infeasible), seconds)
 
     def _search(self, agents: Sequence[Agent], best: Collection[str], seed: int, budget: int) -> tuple[int | None, int]:

@@ -136,13 +136,13 @@ class _Searched(NamedTuple):
 
 def _searched(archive: Archive, jobs: Sequence[StudyJob]) -> dict[int, _Searched]:
     """Return each study with evaluations, by seed."""
-    found = {}
+    by_seed = {}
     for job, trace in zip(jobs, traces(archive, jobs), strict=True):
         if trace.values:
             incumbent = regrets(job, trace.values, trace.keys)
             shown = recommended_curve(job, trace.values, trace.keys) if job.problem.noise else incumbent
-            found[job.seed] = _Searched(shown, first_best(incumbent) or math.inf)
-    return found
+            by_seed[job.seed] = _Searched(shown, first_best(incumbent) or math.inf)
+    return by_seed
 
 
 def _row(

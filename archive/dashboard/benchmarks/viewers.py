@@ -147,21 +147,21 @@ def viewers(port: int, token: str, study: str, count: int) -> Iterator[Received]
         RuntimeError: The viewers could not begin, or have failed.
     """
     context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=_watch, args=(port, token, study, count, there), daemon=True)
+    parent_end, child_end = context.Pipe()
+    process = context.Process(target=_watch, args=(port, token, study, count, child_end), daemon=True)
     process.start()
-    there.close()
+    child_end.close()
     received = Received()
     try:
-        if not here.poll(START_SECONDS) or here.recv() != "open":
+        if not parent_end.poll(START_SECONDS) or parent_end.recv() != "open":
             raise RuntimeError(f"{count} viewers have not opened the study {study} within {START_SECONDS:g} s")
         yield received
-        here.send("end")
-        received.requests, received.news, received.bytes = here.recv()
+        parent_end.send("end")
+        received.requests, received.news, received.bytes = parent_end.recv()
     except EOFError:
         raise RuntimeError("the viewers have failed") from None
     finally:
-        here.close()
+        parent_end.close()
         process.join(START_SECONDS)
         process.kill()
 

@@ -87,14 +87,14 @@ def enqueue(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
 
 def annotate(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
     """Set the note and the tags of a study, or of a network; with `seen`, only in place of that note."""
-    given = _note(document)
+    note = _note(document)
     seen = None if document.get("seen") is None else _note(document["seen"])
     if "network" in document:
         key = archive.architectures.find(text_of(document, "network"))
-        stored = notes.write(archive.connection, "Architecture", key, given.text, given.tags, seen=seen)
+        stored = notes.write(archive.connection, "Architecture", key, note.text, note.tags, seen=seen)
         return {"network": key, "note": stored.text, "tags": stored.tags}
     study = text_of(document, "study")
-    stored = notes.write(archive.connection, "Study", study, given.text, given.tags, seen=seen)
+    stored = notes.write(archive.connection, "Study", study, note.text, note.tags, seen=seen)
     return {"study": study, "note": stored.text, "tags": stored.tags}
 
 

@@ -51,23 +51,23 @@ def _networks(request: Request) -> Response:
 
 def _difference(request: Request) -> Response:
     """Return the parts of a distance: what is matched, changed, inserted and removed, and what it costs."""
-    found = _explained(request)
+    explained = _explained(request)
     parts = [
         {
             "subject": part.subject,
             "change": part.change,
-            "first": _words(found.first, part.first),
-            "second": _words(found.second, part.second),
+            "first": _words(explained.first, part.first),
+            "second": _words(explained.second, part.second),
             "cost": part.cost,
             "reason": part.reason,
         }
-        for part in found.parts
+        for part in explained.parts
     ]
     totals = [
         {"subject": subject, "change": change, "parts": count, "cost": cost}
-        for subject, change, count, cost in found.totals()
+        for subject, change, count, cost in explained.totals()
     ]
-    about = {"kernel": found.kernel, "component": found.component, "distance": found.distance}
+    about = {"kernel": explained.kernel, "component": explained.component, "distance": explained.distance}
     return json_response({**about, "parts": parts, "totals": totals})
 
 

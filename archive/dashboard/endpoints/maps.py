@@ -77,23 +77,23 @@ def _map(request: Request) -> Response:
     if places is None:
         return json_response({"share": job.share, "seconds": job.seconds, "limit": job.limit}, 202)
     # Results are read at each call; the places are those of the networks.
-    found = with_paths(archive, places, names)
-    count = len(found.architecture)
+    drawn = with_paths(archive, places, names)
+    count = len(drawn.architecture)
     owner, values = np.zeros(count), np.full(count, np.nan)
-    better = np.fmin if found.direction == "minimise" else np.fmax
-    for number, path in reversed(list(enumerate(found.paths, 1))):
+    better = np.fmin if drawn.direction == "minimise" else np.fmax
+    for number, path in reversed(list(enumerate(drawn.paths, 1))):
         owner[path.at] = number
         better.at(values, path.at, path.value)
-    keys = np.array([_words(key) for key in found.architecture], np.uint32).reshape(count, 4)
+    keys = np.array([_words(key) for key in drawn.architecture], np.uint32).reshape(count, 4)
     head = {
-        "space": found.space,
-        "distance": found.distance,
-        "kept": found.kept,
-        "objective": found.objective,
-        "direction": found.direction,
-        "paths": [{"study": path.study, "incumbents": path.incumbents.tolist()} for path in found.paths],
+        "space": drawn.space,
+        "distance": drawn.distance,
+        "kept": drawn.kept,
+        "objective": drawn.objective,
+        "direction": drawn.direction,
+        "paths": [{"study": path.study, "incumbents": path.incumbents.tolist()} for path in drawn.paths],
     }
-    columns: dict[str, Any] = {"x": ("f4", found.places[:, 0]), "y": ("f4", found.places[:, 1])}
+    columns: dict[str, Any] = {"x": ("f4", drawn.places[:, 0]), "y": ("f4", drawn.places[:, 1])}
     columns |= {"study": ("u1", owner), "value": ("f8", values)}
     return binary_response(table(head, {**columns, **{f"key{at}": ("u4", keys[:, at]) for at in range(4)}}))
 

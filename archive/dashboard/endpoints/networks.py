@@ -123,9 +123,9 @@ def _nearest(request: Request) -> Response:
     archive, k = archive_of(request), integer(request, "k", NEIGHBOURS, least=1, most=MOST_NEIGHBOURS)
     network = archive.architectures.get(archive.architectures.find(request.path_params["key"]))
     kernel = request.query_params.get("kernel") or _usual_kernel(network)
-    found = _index(archive).similar(network, k, kernel)
-    rows = [vars(neighbour) for neighbour in found.neighbours]
-    about = {name: getattr(found, name) for name in ("certain", "compared", "among")}
+    answer = _index(archive).similar(network, k, kernel)
+    rows = [vars(neighbour) for neighbour in answer.neighbours]
+    about = {name: getattr(answer, name) for name in ("certain", "compared", "among")}
     return json_response({"kernel": kernel, "kernels": kernels.names(), "neighbours": rows, **about})
 
 

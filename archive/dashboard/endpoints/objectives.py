@@ -29,32 +29,32 @@ def _objectives(request: Request) -> Response:
     objectives: list[dict[str, Any]] = [
         {"name": each.name, "direction": each.direction} for each in snapshot.study.objectives
     ]
-    found = pareto_set(snapshot) if len(objectives) > 1 else None
-    if found is None:
+    pareto = pareto_set(snapshot) if len(objectives) > 1 else None
+    if pareto is None:
         return json_response({"objectives": objectives})
     for at, each in enumerate(objectives):
-        each["best"] = _best(found, at)
-    front = [_result(view, values) for view, values in zip(found.proposals, found.values, strict=True)]
-    others = _others(snapshot, {view.number for view in found.proposals})
+        each["best"] = _best(pareto, at)
+    front = [_result(view, values) for view, values in zip(pareto.proposals, pareto.values, strict=True)]
+    others = _others(snapshot, {view.number for view in pareto.proposals})
     return json_response(
         {
             "objectives": objectives,
             "front": front,
             "others": [others[at] for at in evenly(len(others), RESULTS)],
-            "results": len(found.history),
-            "left_out": found.left_out,
-            "reference": found.reference,
-            "hypervolume": found.hypervolume,
-            "history": _steps(found.history),
+            "results": len(pareto.history),
+            "left_out": pareto.left_out,
+            "reference": pareto.reference,
+            "hypervolume": pareto.hypervolume,
+            "history": _steps(pareto.history),
         }
     )
 
 
-def _best(found: ParetoSet, objective: int) -> dict[str, Any]:
+def _best(pareto: ParetoSet, objective: int) -> dict[str, Any]:
     """Return the best result in one objective; the Pareto set has it."""
-    better = sign(found.objectives[objective].direction)
-    at = max(range(len(found.values)), key=lambda one: better * found.values[one][objective])
-    return _result(found.proposals[at], found.values[at])
+    better = sign(pareto.objectives[objective].direction)
+    at = max(range(len(pareto.values)), key=lambda one: better * pareto.values[one][objective])
+    return _result(pareto.proposals[at], pareto.values[at])
 
 
 def _result(view: ProposalView, values: tuple[float, ...]) -> dict[str, Any]:

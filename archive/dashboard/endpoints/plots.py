@@ -28,22 +28,22 @@ def _parallel(request: Request) -> Response:
     most = integer(request, "most", LINES, least=1, most=MOST_LINES)
     study, names = named_study(request), request.query_params.getlist("axis")
     try:
-        found = hyperparameters.parallel_coordinates(archive_of(request), study, names, most=most)
+        data = hyperparameters.parallel_coordinates(archive_of(request), study, names, most=most)
     except UsageError as error:
         return _nothing(error)
     axes = [
         {"name": axis.name, "scaling": axis.scaling, "ticks": axis.ticks, "places": np.round(axis.places, 4).tolist()}
-        for axis in found.axes
+        for axis in data.axes
     ]
-    about = {name: getattr(found, name) for name in ("objective", "direction", "results", "known")}
-    return json_response({**about, "number": found.number.tolist(), "value": found.value.tolist(), "axes": axes})
+    about = {name: getattr(data, name) for name in ("objective", "direction", "results", "known")}
+    return json_response({**about, "number": data.number.tolist(), "value": data.value.tolist(), "axes": axes})
 
 
 def _gains(request: Request) -> Response:
     """Return the gains of each operation of the agents: quantiles, and the share of the raises of the best."""
     study = named_study(request)
     try:
-        found = gains.operation_gains(archive_of(request), study)
+        data = gains.operation_gains(archive_of(request), study)
     except UsageError as error:
         return _nothing(error)
     operations: list[dict[str, Any]] = [
@@ -54,9 +54,9 @@ def _gains(request: Request) -> Response:
             "quantiles": one.quantiles.tolist(),
             "raised": one.raised,
         }
-        for one in found.operations
+        for one in data.operations
     ]
-    return json_response({"objective": found.objective, "steps": found.steps, "operations": operations})
+    return json_response({"objective": data.objective, "steps": data.steps, "operations": operations})
 
 
 def _timeline(request: Request) -> Response:
@@ -64,10 +64,10 @@ def _timeline(request: Request) -> Response:
     seconds = integer(request, "seconds", 0, most=LONGEST)
     most = integer(request, "most", timeline.MOST, least=1, most=timeline.MOST)
     study = [named_study(request)] if "study" in request.query_params else []
-    found = timeline.worker_timeline(archive_of(request), study, seconds=seconds or None, most=most)
-    trials = [vars(one) for one in found.trials]
-    workers = [{"id": worker, "lanes": lanes} for worker, lanes in found.workers.items()]
-    return json_response({"now": found.now, "workers": workers, "trials": trials, "cut": found.cut})
+    data = timeline.worker_timeline(archive_of(request), study, seconds=seconds or None, most=most)
+    trials = [vars(one) for one in data.trials]
+    workers = [{"id": worker, "lanes": lanes} for worker, lanes in data.workers.items()]
+    return json_response({"now": data.now, "workers": workers, "trials": trials, "cut": data.cut})
 
 
 def _nothing(reason: UsageError) -> Response:

@@ -184,7 +184,10 @@ def _rows(report: StudyReport, headings: Sequence[str]) -> Iterator[list[Cell]]:
         column = {name: values[at] for name, values in results.columns.items()}
         mean = None if column["mean"] is None else better * column["mean"]
         numbers: dict[str, Any] = {
-            **{name: next((each[at] for each in found if each[at] is not None), None) for name, found in costs.items()},
+            **{
+                name: next((each[at] for each in columns if each[at] is not None), None)
+                for name, columns in costs.items()
+            },
             **{name: column[METRIC + name] for name in further_objectives(results)},
             "epochs": column["epochs"],
             "seconds": column["seconds"],

@@ -92,10 +92,10 @@ def _of_devices(options: TrainerOptions, seats: Seats) -> Placement:
     Raises:
         SettingsError: A device cannot be used, or other trainers use it.
     """
-    found = devices.find(options.device)
-    if options.precision == "tf32" and not found[0].name.startswith("cuda"):
-        raise SettingsError(f"precision tf32 needs a GPU, got the device {found[0].label}")
-    chosen = seats.choose(found, _most(options, len(found)), shared=options.share_devices)
+    available = devices.find(options.device)
+    if options.precision == "tf32" and not available[0].name.startswith("cuda"):
+        raise SettingsError(f"precision tf32 needs a GPU, got the device {available[0].label}")
+    chosen = seats.choose(available, _most(options, len(available)), shared=options.share_devices)
     return Placement(_answering(chosen, options), options.slots, options.slots_per_device)
 
 

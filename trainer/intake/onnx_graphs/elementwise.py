@@ -107,8 +107,8 @@ def _running_sum(call: Call) -> Tensor:
 
 def _largest(call: Call) -> tuple[Tensor, ...]:
     (count,) = call.numbers(1, "k") or [1]
-    found = torch.topk(call.tensor(0), count, call.get("axis", -1), bool(call.get("largest", 1)))
-    return found[0], found[1]
+    top = torch.topk(call.tensor(0), count, call.get("axis", -1), bool(call.get("largest", 1)))
+    return top[0], top[1]
 
 
 def _real(value: Any) -> Any:

@@ -51,30 +51,30 @@ def inputs(model: Any) -> tuple[list[Input], int | None]:
         UsageError: An input has sides of no fixed size, or a type that no architecture has.
     """
     initial = {each.name for each in model.graph.initializer}
-    found, batches = [], set()
-    for given in model.graph.input:
-        if given.name in initial:
+    listed, batches = [], set()
+    for entry in model.graph.input:
+        if entry.name in initial:
             continue
-        sides = list(given.type.tensor_type.shape.dim)
+        sides = list(entry.type.tensor_type.shape.dim)
         if not sides or any(side.dim_value < 1 for side in sides[1:]):
             shown = "x".join(str(side.dim_value or side.dim_param or "?") for side in sides) or "none"
-            raise UsageError(f"the input {given.name!r:.60} has the shape {shown}: give --input, as in 3x224x224")
+            raise UsageError(f"the input {entry.name!r:.60} has the shape {shown}: give --input, as in 3x224x224")
         batches.add(sides[0].dim_value or None)
-        name = str(_type(given.type.tensor_type.elem_type)).removeprefix("torch.")
+        name = str(_type(entry.type.tensor_type.elem_type)).removeprefix("torch.")
         if name not in DTYPES:
-            raise UsageError(f"the input {given.name!r:.60} has numbers of the type {name}")
-        found.append(Input(tuple(side.dim_value for side in sides[1:]), name))
-    if not found:
+            raise UsageError(f"the input {entry.name!r:.60} has numbers of the type {name}")
+        listed.append(Input(tuple(side.dim_value for side in sides[1:]), name))
+    if not listed:
         raise UsageError("the ONNX model has no input")
-    return found, batches.pop() if len(batches) == 1 else None
+    return listed, batches.pop() if len(batches) == 1 else None
 
 
 def array(tensor: Any) -> np.ndarray[Any, Any]:
     """Return a tensor of a file, bfloat16 and smaller types as float32."""
     from onnx import numpy_helper
 
-    found: np.ndarray[Any, Any] = numpy_helper.to_array(tensor)
-    return found if found.dtype.kind in "biufc" else found.astype(np.float32)
+    values: np.ndarray[Any, Any] = numpy_helper.to_array(tensor)
+    return values if values.dtype.kind in "biufc" else values.astype(np.float32)
 
 
 def attributes(node: Any) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def attributes(node: Any) -> dict[str, Any]:
     """
     from onnx import helper
 
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for each in node.attribute:
         if each.HasField("g") or each.graphs:
             raise UsageError(
@@ -94,8 +94,8 @@ def attributes(node: Any) -> dict[str, Any]:
         value = helper.get_attribute_value(each)
         if isinstance(value, bytes):
             value = value.decode("utf-8", "replace")
-        found[each.name] = array(value) if each.HasField("t") else value
-    return {name: list(value) if _is_list(value) else value for name, value in found.items()}
+        by_name[each.name] = array(value) if each.HasField("t") else value
+    return {name: list(value) if _is_list(value) else value for name, value in by_name.items()}
 
 
 def torch_type(call: Call, number: int) -> torch.dtype:
@@ -120,8 +120,8 @@ def numpy_type(call: Call, number: int) -> Any:
 
     torch_type(call, number)
     # Not by a tensor: those of torch.export have no values.
-    found = helper.tensor_dtype_to_np_dtype(number)
-    return found if found.kind in "biufc" else np.dtype(np.float32)
+    dtype = helper.tensor_dtype_to_np_dtype(number)
+    return dtype if dtype.kind in "biufc" else np.dtype(np.float32)
 
 
 def _type(number: int) -> torch.dtype:
@@ -129,10 +129,10 @@ def _type(number: int) -> torch.dtype:
 
     name = TensorProto.DataType.Name(number).lower()
     short = {"float": "float32", "double": "float64"}.get(name, name)
-    found = getattr(torch, short)
-    if not isinstance(found, torch.dtype):
+    dtype = getattr(torch, short)
+    if not isinstance(dtype, torch.dtype):
         raise TypeError(short)
-    return found
+    return dtype
 
 
 def _is_list(value: Any) -> bool:

@@ -50,17 +50,19 @@ class OnnxModule(nn.Module):
         self._batch = batch
         self._known: dict[str, np.ndarray[Any, Any]] = {}
         self._tensors: dict[str, str] = {}
-        given = {each.name: files.array(each) for each in graph.initializer}
-        self._inputs = [each.name for each in graph.input if each.name not in given]
+        constants = {each.name: files.array(each) for each in graph.initializer}
+        self._inputs = [each.name for each in graph.input if each.name not in constants]
         self._outputs = [each.name for each in graph.output]
         self._steps: list[_Step] = []
         for node in graph.node:
             if node.op_type == "Constant":
-                given[node.output[0]] = _constant(node)
+                constants[node.output[0]] = _constant(node)
             else:
                 self._steps.append(_step(node))
-        self._fuse({name for name, value in given.items() if value.ndim == 1 and value.dtype.kind == "f"}, given)
-        self._own(given)
+        self._fuse(
+            {name for name, value in constants.items() if value.ndim == 1 and value.dtype.kind == "f"}, constants
+        )
+        self._own(constants)
 
     def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """Run all nodes."""
@@ -75,24 +77,24 @@ class OnnxModule(nn.Module):
             call = Call(step.op, step.outputs[0], used, step.attributes, len(step.outputs), self._batch)
             results = _run(call)
             values.update(zip(step.outputs, results, strict=False))
-        found = tuple(Call("output", name, (values.get(name),), {}).tensor(0) for name in self._outputs)
-        return found[0] if len(found) == 1 else found
+        outputs = tuple(Call("output", name, (values.get(name),), {}).tensor(0) for name in self._outputs)
+        return outputs[0] if len(outputs) == 1 else outputs
 
     def get_parameter_or_buffer(self, name: str) -> Tensor:
         """Return one of the module's tensors."""
         return getattr(self, name)  # type: ignore[no-any-return]
 
-    def _fuse(self, vectors: set[str], given: dict[str, np.ndarray[Any, Any]]) -> None:
+    def _fuse(self, vectors: set[str], constants: dict[str, np.ndarray[Any, Any]]) -> None:
         """Make a product with a matrix of the file, and the sum with a vector behind it, one step."""
         uses = Counter(name for step in self._steps for name in step.inputs)
         uses.update(self._outputs)
         products: dict[str, int] = {}
         steps: list[_Step] = []
         for step in self._steps:
-            if step.op == "MatMul" and given.get(step.inputs[1], np.empty(0)).ndim == 2:
+            if step.op == "MatMul" and constants.get(step.inputs[1], np.empty(0)).ndim == 2:
                 products[step.outputs[0]] = len(steps)
                 step = _Step("Linear", step.inputs, step.outputs, {})
-            elif step.op == "Gemm" and _plain_gemm(step) and given.get(step.inputs[1], np.empty(0)).ndim == 2:
+            elif step.op == "Gemm" and _plain_gemm(step) and constants.get(step.inputs[1], np.empty(0)).ndim == 2:
                 step = _Step("Linear", step.inputs, step.outputs, {"transB": step.attributes.get("transB", 0)})
             elif step.op == "Add" and len(step.inputs) == 2:
                 for product, vector in (step.inputs, step.inputs[::-1]):
@@ -100,16 +102,16 @@ class OnnxModule(nn.Module):
                     if at is None or uses[product] > 1 or vector not in vectors:
                         continue
                     before = steps[at]
-                    if len(before.inputs) == 2 and given[vector].shape[0] == given[before.inputs[1]].shape[1]:
+                    if len(before.inputs) == 2 and constants[vector].shape[0] == constants[before.inputs[1]].shape[1]:
                         # The product moves to the sum, where both are known.
                         steps[at] = _Step("", (), (), {})
                         step = _Step("Linear", (*before.inputs, vector), step.outputs, {})
                         break
             steps.append(step)
         self._steps = [step for step in steps if step.op]
-        self._transpose(given)
+        self._transpose(constants)
 
-    def _transpose(self, given: dict[str, np.ndarray[Any, Any]]) -> None:
+    def _transpose(self, constants: dict[str, np.ndarray[Any, Any]]) -> None:
         """Turn the matrices of linear steps as `torch.nn.Linear` has them; one that others use stays."""
         uses = Counter(name for step in self._steps for name in step.inputs)
         for at, step in enumerate(self._steps):
@@ -117,26 +119,26 @@ class OnnxModule(nn.Module):
                 continue
             turned = bool(step.attributes.get("transB"))
             if not turned and uses[step.inputs[1]] == 1:
-                given[step.inputs[1]] = np.ascontiguousarray(given[step.inputs[1]].T)
+                constants[step.inputs[1]] = np.ascontiguousarray(constants[step.inputs[1]].T)
                 turned = True
             self._steps[at] = _Step("Linear", step.inputs, step.outputs, {"transB": int(turned)})
 
     def _settings(self) -> set[str]:
         """Return the inputs that are sizes and scales, and what these are computed from."""
-        found: set[str] = set()
+        names: set[str] = set()
         for step in reversed(self._steps):
             if step.op in ("Resize", "Upsample"):
-                found.update(step.inputs[1:])
-            elif step.op in sizes.FUNCTIONS and found.intersection(step.outputs):
-                found.update(step.inputs)
-        return found
+                names.update(step.inputs[1:])
+            elif step.op in sizes.FUNCTIONS and names.intersection(step.outputs):
+                names.update(step.inputs)
+        return names
 
-    def _own(self, given: dict[str, np.ndarray[Any, Any]]) -> None:
+    def _own(self, constants: dict[str, np.ndarray[Any, Any]]) -> None:
         """Register trained tensors and statistics; keep the rest as constants."""
         used = {name for step in self._steps for name in step.inputs} | {*self._outputs}
         statistics = {step.inputs[at] for step in self._steps if step.op == "BatchNormalization" for at in _STATISTICS}
         settings = self._settings()
-        for number, (name, value) in enumerate(given.items()):
+        for number, (name, value) in enumerate(constants.items()):
             if name not in used:
                 continue
             if value.dtype.kind != "f" or value.size < 2 or name in settings:
@@ -156,8 +158,8 @@ def _run(call: Call) -> tuple[Value, ...]:
         return (_shape(call),)
     if call.op in sizes.FUNCTIONS and known(*call.inputs) and not _fills_a_batch(call):
         return (sizes.FUNCTIONS[call.op](call),)
-    found = operators.get(call)(call)
-    results = found if isinstance(found, tuple) else (found,)
+    output = operators.get(call)(call)
+    results = output if isinstance(output, tuple) else (output,)
     return tuple(one if isinstance(one, Tensor) else np.asarray(one) for one in results)
 
 

@@ -199,10 +199,10 @@ def _has_aligned_corners(call: Call, mode: str, sides: Sequence[_Side]) -> bool:
 
 def _reached(transform: str, side: _Side, mode: str) -> list[Fraction]:
     """Return coordinates; beyond an edge all are the same where two pixels alone have a weight."""
-    found = _coordinates(transform, side)
+    coordinates = _coordinates(transform, side)
     if mode == "cubic":
-        return found
-    return [min(max(at, Fraction(0)), Fraction(side.before - 1)) for at in found]
+        return coordinates
+    return [min(max(at, Fraction(0)), Fraction(side.before - 1)) for at in coordinates]
 
 
 def _coordinates(transform: str, side: _Side) -> list[Fraction]:
@@ -232,10 +232,10 @@ _TRANSFORMS = (
 
 
 def _transform(call: Call, mode: str) -> str:
-    found: str = "asymmetric" if _is_old(call) else call.get("coordinate_transformation_mode", "half_pixel")
-    if found not in _TRANSFORMS:
-        raise _fault(call, mode, f"{found!r:.40}")
-    return found
+    transform: str = "asymmetric" if _is_old(call) else call.get("coordinate_transformation_mode", "half_pixel")
+    if transform not in _TRANSFORMS:
+        raise _fault(call, mode, f"{transform!r:.40}")
+    return transform
 
 
 def _is_old(call: Call) -> bool:

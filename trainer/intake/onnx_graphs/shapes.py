@@ -62,14 +62,14 @@ def _split(call: Call) -> tuple[Tensor, ...]:
 
 def _slice(call: Call) -> Tensor:
     x = call.tensor(0)
-    found = slices(call, x.ndim)
-    turned = [axis for axis, each in enumerate(found) if each.step is not None and each.step < 0]
+    parts = slices(call, x.ndim)
+    turned = [axis for axis, each in enumerate(parts) if each.step is not None and each.step < 0]
     if turned:
-        if any(found[axis] not in (slice(-1, None, -1), slice(None, None, -1)) for axis in turned):
+        if any(parts[axis] not in (slice(-1, None, -1), slice(None, None, -1)) for axis in turned):
             raise call.fault("goes backwards over a part of a side")
         x = x.flip(turned)
-        found = tuple(slice(None) if axis in turned else each for axis, each in enumerate(found))
-    return x[found]
+        parts = tuple(slice(None) if axis in turned else each for axis, each in enumerate(parts))
+    return x[parts]
 
 
 def _gather(call: Call) -> Tensor:
@@ -82,8 +82,8 @@ def _gather(call: Call) -> Tensor:
         return F.embedding(indices, data)
     sides = list(data.shape)
     axis %= len(sides)
-    found = data.index_select(axis, indices.reshape(-1))
-    return found.reshape(sides[:axis] + list(indices.shape) + sides[axis + 1 :])
+    selected = data.index_select(axis, indices.reshape(-1))
+    return selected.reshape(sides[:axis] + list(indices.shape) + sides[axis + 1 :])
 
 
 def _expand(call: Call) -> Tensor:
@@ -92,8 +92,8 @@ def _expand(call: Call) -> Tensor:
     # A side of 1 leaves the input's side as it is.
     sides = [1] * added + list(x.shape)
     longer = list(x.shape)[: max(-added, 0)]
-    wanted = [-1 if at >= added and _is_one(side) else side for at, side in enumerate(shape)]
-    return x.expand(*longer, *(sides[at] if side == -1 and at < added else side for at, side in enumerate(wanted)))
+    target = [-1 if at >= added and _is_one(side) else side for at, side in enumerate(shape)]
+    return x.expand(*longer, *(sides[at] if side == -1 and at < added else side for at, side in enumerate(target)))
 
 
 def _is_one(side: Any) -> bool:

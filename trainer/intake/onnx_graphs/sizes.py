@@ -61,12 +61,12 @@ def slices(call: Call, sides: int) -> tuple[slice, ...]:
     begins, ends = call.numbers(1, "starts") or [], call.numbers(2, "ends") or []
     axes = call.numbers(3, "axes") or range(len(begins))
     steps = call.numbers(4) or [1] * len(begins)
-    found = [slice(None)] * sides
+    parts = [slice(None)] * sides
     for axis, begin, end, step in zip(axes, begins, ends, steps, strict=True):
         # The largest and the smallest number stand for the end of the side.
         last = None if isinstance(end, int) and abs(end) >= 2**31 - 1 else end
-        found[axis] = slice(begin, last, step)
-    return tuple(found)
+        parts[axis] = slice(begin, last, step)
+    return tuple(parts)
 
 
 def _unsqueeze(call: Call) -> Known:

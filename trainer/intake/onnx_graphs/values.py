@@ -51,10 +51,10 @@ class Call:
         Raises:
             UsageError: It is absent.
         """
-        found = self.optional(at)
-        if found is None:
+        value = self.optional(at)
+        if value is None:
             raise self.fault(f"needs input {at}")
-        return found
+        return value
 
     def optional(self, at: int) -> Tensor | None:
         """Return an input as a tensor; None if it is absent."""

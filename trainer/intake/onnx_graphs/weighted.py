@@ -99,12 +99,12 @@ def _linear(call: Call) -> Tensor:
 def _general_product(call: Call) -> Tensor:
     a, b = call.tensor(0), call.tensor(1)
     a = a.T if call.get("transA", 0) else a
-    found = a @ (b.T if call.get("transB", 0) else b)
+    product = a @ (b.T if call.get("transB", 0) else b)
     alpha, beta, c = call.get("alpha", 1.0), call.get("beta", 1.0), call.optional(2)
-    found = found if alpha == 1.0 else found * alpha
+    product = product if alpha == 1.0 else product * alpha
     if c is None:
-        return found
-    return found + (c if beta == 1.0 else c * beta)
+        return product
+    return product + (c if beta == 1.0 else c * beta)
 
 
 def _batch_norm(call: Call) -> Tensor:

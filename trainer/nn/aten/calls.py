@@ -36,23 +36,25 @@ class OperationArguments:
             signature: Its signature.
             inputs: Node of each numbered input.
         """
-        found: dict[str, Any] = {}
+        by_name: dict[str, Any] = {}
         for number, parameter in enumerate(signature.tensors):
             value = layer.attributes.get(parameter.name)
             if parameter.listed:
                 count = 1 + max((one for one in inputs if one >= number), default=number - 1) - number
-                found[parameter.name] = [inputs.get(number + at) for at in range(count)]
+                by_name[parameter.name] = [inputs.get(number + at) for at in range(count)]
             elif number in inputs:
-                found[parameter.name] = inputs[number]
+                by_name[parameter.name] = inputs[number]
             elif not isinstance(value, tuple) and (value is not None or parameter.optional):
-                found[parameter.name] = value
+                by_name[parameter.name] = value
         for parameter in signature.parameters:
             if parameter.kind == "tensor":
                 continue
             value = self._setting(layer, parameter)
             if value is not None or (parameter.optional and not parameter.default):
-                found[parameter.name] = value
-        return {parameter.name: found[parameter.name] for parameter in signature.parameters if parameter.name in found}
+                by_name[parameter.name] = value
+        return {
+            parameter.name: by_name[parameter.name] for parameter in signature.parameters if parameter.name in by_name
+        }
 
     def _setting(self, layer: Layer, parameter: OperationParameter) -> Any:
         """Return one setting; None leaves it to PyTorch."""
@@ -105,8 +107,8 @@ def function_of(signature: Signature) -> Callable[..., Any]:
     if special is not None:
         return special
     packet = getattr(torch.ops.aten, signature.operation)
-    found: Callable[..., Any] = getattr(packet, signature.overload or "default")
-    return found
+    function: Callable[..., Any] = getattr(packet, signature.overload or "default")
+    return function
 
 
 def _view(self: torch.Tensor, size: list[int]) -> torch.Tensor:

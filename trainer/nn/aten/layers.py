@@ -38,9 +38,9 @@ class Weighted(nn.Module):
         self.call, self.first, self.settings, self.unit_axes = call, first, dict(settings), dict(units)
         _own(self, weights)
 
-    def forward(self, x: Tensor, **given: Any) -> Any:
-        """Apply the operation; `given` are inputs and sizes that other layers compute."""
-        return self.call(**{self.first: x}, **self._parameters, **self.settings, **given)
+    def forward(self, x: Tensor, **computed: Any) -> Any:
+        """Apply the operation; `computed` are inputs and sizes that other layers compute."""
+        return self.call(**{self.first: x}, **self._parameters, **self.settings, **computed)
 
 
 @final

@@ -28,17 +28,17 @@ class GivenMatrix(NamedTuple):
 
 def owned(layer: Layer) -> dict[str, tuple[Units, ...]]:
     """Return how the units lie in the matrices that a layer owns, by the names of these."""
-    found: dict[str, tuple[Units, ...]] = {}
+    by_name: dict[str, tuple[Units, ...]] = {}
     for name in weights.owned(layer):
         axis = weights.unit_axis(layer, name)
         if axis is not None and _is_matrix(weights.shape(layer, name), axis):
-            found[name] = (Units(axis, weights.input_groups(layer)),)
-    return found
+            by_name[name] = (Units(axis, weights.input_groups(layer)),)
+    return by_name
 
 
 def given(architecture: Architecture) -> dict[int, GivenMatrix]:
     """Return the matrices that layers are given, by the positions of the layers."""
-    found = {}
+    by_layer = {}
     for u, layer in enumerate(architecture.layers):
         if layer.op not in weights.OWNED:
             continue
@@ -48,8 +48,8 @@ def given(architecture: Architecture) -> dict[int, GivenMatrix]:
             axis = weights.unit_axis(layer, signature.tensors[number].name)
             matrix = None if axis is None else _source(architecture, tail, Units(axis, weights.input_groups(layer)))
             if matrix is not None:
-                found[u] = matrix
-    return found
+                by_layer[u] = matrix
+    return by_layer
 
 
 def _source(architecture: Architecture, at: int, units: Units) -> GivenMatrix | None:

@@ -105,20 +105,20 @@ def _whole(architecture: Architecture) -> Architecture:
 
 
 def _of_form(architecture: Architecture, form: NetworkForm) -> fx.GraphModule:
-    given = _one_input(architecture)
-    grey = len(given.shape) == 3 and form.input_shape[:1] == (1,)
-    module = _module(architecture, given.shape[0] if grey else 1)
-    _check_form(given, module, form)
-    check_sides(architecture, given, (given.shape[0], *form.input_shape[1:]) if grey else form.input_shape)
+    imported = _one_input(architecture)
+    grey = len(imported.shape) == 3 and form.input_shape[:1] == (1,)
+    module = _module(architecture, imported.shape[0] if grey else 1)
+    _check_form(imported, module, form)
+    check_sides(architecture, imported, (imported.shape[0], *form.input_shape[1:]) if grey else form.input_shape)
     return module
 
 
 def _one_input(architecture: Architecture) -> wiring.Input:
-    given = wiring.inputs(architecture)
-    if len(given) > 1 or given[0].dtype != "float32":
-        text = " and ".join(map(str, given))
+    imported = wiring.inputs(architecture)
+    if len(imported) > 1 or imported[0].dtype != "float32":
+        text = " and ".join(map(str, imported))
         raise InvalidArchitectureError(f"the network takes {text}, and a task gives one tensor of float32")
-    return given[0]
+    return imported[0]
 
 
 def _module(architecture: Architecture, channels: int = 1) -> fx.GraphModule:
@@ -228,13 +228,13 @@ def _computed(value: object) -> bool:
     return isinstance(value, fx.Node) or (isinstance(value, list) and any(map(_computed, value)))
 
 
-def _check_form(given: wiring.Input, module: nn.Module, form: NetworkForm) -> None:
+def _check_form(imported: wiring.Input, module: nn.Module, form: NetworkForm) -> None:
     try:
         with torch.no_grad():
             outputs = module.eval()(torch.empty((2, *form.input_shape), device="meta"))
     except Exception as error:
         raise InvalidArchitectureError(
-            f"the network was imported for inputs {given} and takes none of the shape {form.input_shape}: "
+            f"the network was imported for inputs {imported} and takes none of the shape {form.input_shape}: "
             f"{first_line(error, 200)}"
         ) from error
     finally:
@@ -272,8 +272,8 @@ def _filled(architecture: Architecture, module: fx.GraphModule, seed: int) -> fx
 
 def _weight_shapes(architecture: Architecture) -> list[dict[str, tuple[int, ...]]]:
     """Return the shapes of each layer's weights by name: its own, and those that other layers give, where known."""
-    found = [{name: weights.shape(layer, name) for name in weights.owned(layer)} for layer in architecture.layers]
-    given = [
+    shapes = [{name: weights.shape(layer, name) for name in weights.owned(layer)} for layer in architecture.layers]
+    computed = [
         (u, signature.tensors[number].name, tail)
         for u, layer in enumerate(architecture.layers)
         if layer.op in weights.OWNED
@@ -282,14 +282,14 @@ def _weight_shapes(architecture: Architecture) -> list[dict[str, tuple[int, ...]
         for number, tail in used.items()
         if signature.tensors[number].name in weights.OWNED[layer.op]
     ]
-    if not given:
-        return found
+    if not computed:
+        return shapes
     try:
         outputs = _value_shapes(architecture)
     except InvalidArchitectureError:
         # Its tensors do not fit; a call of the module will say so.
-        return found
-    for u, name, tail in given:
+        return shapes
+    for u, name, tail in computed:
         if outputs[tail]:
-            found[u][name] = outputs[tail]
-    return found
+            shapes[u][name] = outputs[tail]
+    return shapes

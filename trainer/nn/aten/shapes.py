@@ -18,7 +18,7 @@ def shapes_of(module: fx.GraphModule, inputs: Sequence[Input]) -> dict[str, tupl
         inputs: Its inputs.
     """
     run = _ShapesRun(module)
-    run.run(*(torch.empty((1, *given.shape), dtype=getattr(torch, given.dtype), device="meta") for given in inputs))
+    run.run(*(torch.empty((1, *each.shape), dtype=getattr(torch, each.dtype), device="meta") for each in inputs))
     return run.shapes
 
 

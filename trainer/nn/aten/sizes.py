@@ -12,24 +12,24 @@ from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError
 
 
-def check_sides(architecture: Architecture, given: Input, shape: tuple[int, ...]) -> None:
+def check_sides(architecture: Architecture, imported: Input, shape: tuple[int, ...]) -> None:
     """Check that no interpolation of a network has the sides of another input.
 
     Args:
         architecture: The network.
-        given: Input that the network was imported for.
+        imported: Input that the network was imported for.
         shape: Shape of the input that it would get; a grey image has all channels.
 
     Raises:
         InvalidArchitectureError: An interpolation has fixed sides; the message names it and the remedy.
     """
-    if shape == given.shape:
+    if shape == imported.shape:
         return
     for layer in architecture.layers:
         sides = layer.attributes.get("output_size")
         if "upsample" in layer.op and sides is not None:
             raise InvalidArchitectureError(
-                f"the network was imported for inputs {given}, and its {layer.op} to the sides {sides} may depend on "
-                f"them: import it for {Input(shape)}, or interpolate by a scale_factor without "
+                f"the network was imported for inputs {imported}, and its {layer.op} to the sides {sides} may depend "
+                f"on them: import it for {Input(shape)}, or interpolate by a scale_factor without "
                 "recompute_scale_factor"
             )
