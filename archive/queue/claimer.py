@@ -53,12 +53,12 @@ class _Head:
 
     Attributes:
         queue: The head.
-        fit: Parameters of the look.
+        parameters: Parameters of the look.
         until: Time of the monotonic clock until which it may be kept.
     """
 
     queue: QueueView
-    fit: Mapping[str, Any]
+    parameters: Mapping[str, Any]
     until: float
 
 
@@ -99,12 +99,12 @@ class Claimer:
         head = self._heads.get(_caller(request))
         if head is None or request.count > 1 or head.until <= time.monotonic():
             return None
-        return head if head.queue.waiting and head.fit == request.fit.parameters() else None
+        return head if head.queue.waiting and head.parameters == request.claim_filter.parameters() else None
 
     def _new_head(self, request: ClaimRequest) -> _Head:
         until = time.monotonic() + HEAD_SECONDS
         queue = self._look(request)
-        return _Head(queue, request.fit.parameters(), until)
+        return _Head(queue, request.claim_filter.parameters(), until)
 
     def _look(self, request: ClaimRequest) -> QueueView:
         """Return the queue, after the end of the expired leases."""

@@ -112,7 +112,7 @@ class ClaimRequest:
         count: Maximum number of proposals.
         whole: Whether to take the whole head of the queue instead of a fair share. Expired leases are then only
             recovered when the queue is empty, so callers must occasionally claim a fair share.
-        fit: What the worker can run.
+        claim_filter: What the worker can run.
         again: Whether an earlier request with the same token may have been granted, and got no answer.
     """
 
@@ -123,7 +123,7 @@ class ClaimRequest:
     limit: int
     count: int = 1
     whole: bool = False
-    fit: ClaimFilter = field(default_factory=ClaimFilter)
+    claim_filter: ClaimFilter = field(default_factory=ClaimFilter)
     again: bool = False
 
 
@@ -242,7 +242,7 @@ def expired(tx: ManagedTransaction, study: str | None) -> list[str]:
 def _look(tx: ManagedTransaction, request: ClaimRequest, match: LiteralString, others: int, search: bool) -> QueueView:
     waiting = _waiting(tx, request, match, others)
     # Each round excludes a further study.
-    while request.fit.examine(tx, {study_of(id_) for id_, _ in waiting}):
+    while request.claim_filter.examine(tx, {study_of(id_) for id_, _ in waiting}):
         waiting = _waiting(tx, request, match, others)
     if not search or (request.whole and waiting):
         return QueueView(waiting, others)
@@ -255,7 +255,7 @@ def _waiting(
 ) -> list[tuple[str, float]]:
     at = {"study": request.study, "state": State.WAITING.value, "worker": request.worker}
     head = max(HEAD, 8 * request.count, min((1 + 2 * others) * request.count, LONGEST_HEAD))
-    row = tx.run(match + WAITING, {**at, "head": head, **request.fit.parameters()}).single(strict=True)
+    row = tx.run(match + WAITING, {**at, "head": head, **request.claim_filter.parameters()}).single(strict=True)
     return [(id_, priority) for id_, priority in row["waiting"]]
 
 

@@ -122,18 +122,18 @@ class Proposals:
         study: str | None = None,
         lease_seconds: float = LEASE_SECONDS,
         whole: bool = False,
-        fit: ClaimFilter | None = None,
+        claim_filter: ClaimFilter | None = None,
         token: str | None = None,
         again: bool = False,
     ) -> builtins.list[Claim]:
         """Claim at most `most` proposals, under one token and in one transaction; returns them by number.
 
         The worker gets at most its fair share of the queue. `archive.queue.claims.ClaimRequest` describes `whole`, by
-        which it may get more, and `fit` and `again`.
+        which it may get more, and `claim_filter` and `again`.
         """
         request = claims.ClaimRequest(
             *(worker, token or uuid.uuid4().hex, study, leases.milliseconds(lease_seconds), self._limit, most, whole),
-            fit=fit or ClaimFilter(),
+            claim_filter=claim_filter or ClaimFilter(),
             again=again,
         )
         return self._claimer.claim(request) if most > 0 else []

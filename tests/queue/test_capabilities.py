@@ -15,8 +15,8 @@ GIB = 2**30
 LONG = 600.0
 
 
-def claim(archive, worker, **fit):
-    (held,) = archive.proposals.claim_many(worker, 1, lease_seconds=LONG, fit=ClaimFilter(**fit)) or (None,)
+def claim(archive, worker, **limits):
+    (held,) = archive.proposals.claim_many(worker, 1, lease_seconds=LONG, claim_filter=ClaimFilter(**limits)) or (None,)
     return held
 
 
@@ -67,10 +67,10 @@ def test_a_claim_leaves_out_studies_that_the_worker_cannot_run(archive):
     propose(archive, cells(2), "mine", protocol="digits/1+recipe:mine")
     (wanted,) = propose(archive, cells(1), "wanted")
     capabilities = Capabilities(tasks=("digits", "csv:"), spaces=("nasbench201",), recipes=("default",))
-    fit = ClaimFilter(capabilities)
-    held = [archive.proposals.claim_many("w", 1, fit=fit) for _ in range(2)]
+    claim_filter = ClaimFilter(capabilities)
+    held = [archive.proposals.claim_many("w", 1, claim_filter=claim_filter) for _ in range(2)]
     assert [[each.id for each in claims] for claims in held] == [[wanted.id], []]
-    assert archive.proposals.claim_many("w", 1, study="tables", fit=fit) == []
+    assert archive.proposals.claim_many("w", 1, study="tables", claim_filter=claim_filter) == []
     assert len(archive.proposals.claim_many("any", 2)) == 2
 
 

@@ -81,7 +81,7 @@ class StoreClient:
         self._delivery = Delivery(archive, worker, spool, self._link, self.keeper, emit)
         self._empty_since: float | None = None
         self._unanswered: str | None = None
-        self._fit = ClaimFilter()
+        self._claim_filter = ClaimFilter()
 
     @property
     def contact(self) -> float:
@@ -123,7 +123,7 @@ class StoreClient:
         Raises:
             StoreError: The store cannot be written.
         """
-        self._fit = ClaimFilter(capabilities)
+        self._claim_filter = ClaimFilter(capabilities)
         lists = {name: list(getattr(capabilities, name) or ()) for name in ("tasks", "spaces", "recipes")}
         own = {"host": platform.node(), "pid": os.getpid(), "study": self._options.study}
         about: dict[str, Any] = {**own, **lists, "memory_bytes": capabilities.memory_bytes, **properties}
@@ -151,7 +151,7 @@ class StoreClient:
         """
         if most < 1 or self.unreachable or not self._pace.due:
             return []
-        self._fit.memory_bytes, self._fit.alone_bytes = memory_bytes, alone_bytes
+        self._claim_filter.memory_bytes, self._claim_filter.alone_bytes = memory_bytes, alone_bytes
         claims = self._claimed(most, study)
         if claims:
             self._pace.found()
@@ -176,7 +176,7 @@ class StoreClient:
                     study=study or self._options.study,
                     lease_seconds=self._options.lease,
                     whole=study is not None,
-                    fit=self._fit,
+                    claim_filter=self._claim_filter,
                     token=token,
                     again=again,
                 )
