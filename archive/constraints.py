@@ -68,6 +68,7 @@ class Constraint:
         slack = self.sign * (value - self.bound)
         if slack > 0.0 or (slack == 0.0 and not self.strict):
             return 0.0
+        # A value equal to a strict bound has slack 0, and does not meet it.
         return max(-slack / (abs(self.bound) or 1.0), sys.float_info.min)
 
 

@@ -23,6 +23,7 @@ from archive.architecture.graph import Architecture
 from archive.architecture.operations import Operation, vocabulary
 
 ZETA = 0.1
+"""Mass of the input, of the output and of all decision layers, as a share of that of the other layers."""
 
 
 def layer_masses(
@@ -34,7 +35,7 @@ def layer_masses(
         architecture: The network.
         fc_factor: Factor of the mass of fc layers.
         res_factor: Factor of the mass of residual blocks.
-        floor: Least mass of input, output and decision layers together (the authors' code: 100).
+        floor: Least mass of the input, of the output, and of all decision layers together (the authors' code: 100).
     """
     words = vocabulary(architecture.space)
     operations = [words[layer.op] for layer in architecture.layers]

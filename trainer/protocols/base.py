@@ -4,16 +4,18 @@ The meaning of a protocol's name never changes: evaluations with the same task a
 rule is a new protocol (`digits/2`), never another `digits/1`; a new kind of rule is a new field, whose default is the
 behaviour without it.
 
-| name          | its rules                                                                                |
-|---------------|------------------------------------------------------------------------------------------|
-| `TASK/1`      | ours: good results of small networks in a short time on a CPU; see the task's entry      |
-| `TASK/nasbot` | those of NASBOT: section 5 and appendix C.2 of Kandasamy et al. 2018 (arXiv:1802.07191)  |
-| `TASK/autokeras` | split and early stopping of Auto-Keras: Jin, Song and Hu 2018 (arXiv:1806.10282)      |
-| `NAME+morph`  | those of NAME, but networks inherit weights; see `archive.trainer.protocols.morph`             |
-| `TASK/cells-small` | `TASK/small` for spaces of cells, with few channels and cells: `SMALL_CELLS`           |
-| `NAME+recipe:RECIPE` | the data and the length of NAME, trained by a recipe (`archive.trainer.recipes`)  |
-| `NAME+objective:METRIC` | the trainings of NAME, valued by another metric (`archive.store.protocol_names`)  |
-| `TASK/long`, `TASK/small`, `TASK/jpeg` | ours with more epochs, on fewer images and briefly, on another edition  |
+| name                    | its rules                                                                               |
+|-------------------------|-----------------------------------------------------------------------------------------|
+| `TASK/1`                | ours: good results of small networks in a short time on a CPU; see the task's entry     |
+| `TASK/long`             | ours with more epochs                                                                   |
+| `TASK/small`            | ours on fewer images and briefly                                                        |
+| `TASK/jpeg`             | ours on another edition of the data                                                     |
+| `TASK/nasbot`           | those of NASBOT: section 5 and appendix C.2 of Kandasamy et al. 2018 (arXiv:1802.07191) |
+| `TASK/autokeras`        | split and early stopping of Auto-Keras: Jin, Song and Hu 2018 (arXiv:1806.10282)        |
+| `TASK/cells-small`      | `TASK/small` for spaces of cells, with few channels and cells: `SMALL_CELLS`            |
+| `NAME+morph`            | those of NAME, but networks inherit weights; see `archive.trainer.protocols.morph`      |
+| `NAME+recipe:RECIPE`    | the data and the length of NAME, trained by a recipe (`archive.trainer.recipes`)        |
+| `NAME+objective:METRIC` | the trainings of NAME, valued by another metric (`archive.store.protocol_names`)        |
 """
 
 from __future__ import annotations
