@@ -1,10 +1,10 @@
 """The constraints of a study, and the slacks of a history for them.
 
-| symbol | meaning                                                                     | shape  |
-|--------|-----------------------------------------------------------------------------|--------|
-| K      | constraints                                                                 | scalar |
+| symbol | meaning                                                                       | shape  |
+|--------|-------------------------------------------------------------------------------|--------|
+| K      | constraints                                                                   | scalar |
 | G      | slacks (`archive.constraints`), NaN where the quantity of a result is unknown | (n, K) |
-| d      | violations: 0 exactly where all constraints are met, infinite where unknown | (n,)   |
+| d      | violations: 0 exactly where all constraints are met, infinite where unknown   | (n,)   |
 
 A quantity is known if it is a function of the network that needs no training. All networks of the agents' space meet
 the constraints on known quantities (`archive.spaces.constrained`). Networks of a history may violate them: those that a

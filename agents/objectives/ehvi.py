@@ -1,14 +1,14 @@
 """Expected hypervolume improvement (EHVI) in closed form, for independent and for known objectives.
 
-| symbol    | meaning                                                                          | shape     |
-|-----------|----------------------------------------------------------------------------------|-----------|
-| M         | objectives, all maximised                                                        | scalar    |
-| m         | candidates                                                                       | scalar    |
-| l, u      | corners of the boxes that partition the free region (`objectives.decomposition`) | (B, M)    |
-| y_j       | score of a candidate for objective j, random or known                            | (m,)      |
-| mu, s, w  | means and standard deviations of y_j by member of a mixture, and their weights   | (S, m)    |
-| EI_j(t)   | E[max(0, y_j - t)]: sum_s w_s s h((mu_s - t) / s); for a known y_j, max(0, y_j-t) | (m,)      |
-| h         | h(z) = phi(z) + z Phi(z)                                                         | any       |
+| symbol   | meaning                                                                           | shape  |
+|----------|-----------------------------------------------------------------------------------|--------|
+| M        | objectives, all maximised                                                         | scalar |
+| m        | candidates                                                                        | scalar |
+| l, u     | corners of the boxes that partition the free region (`objectives.decomposition`)  | (B, M) |
+| y_j      | score of a candidate for objective j, random or known                             | (m,)   |
+| mu, s, w | means and standard deviations of y_j by member of a mixture, and their weights    | (S, m) |
+| EI_j(t)  | E[max(0, y_j - t)]: sum_s w_s s h((mu_s - t) / s); for a known y_j, max(0, y_j-t) | (m,)   |
+| h        | h(z) = phi(z) + z Phi(z)                                                          | any    |
 
 The region that y newly dominates intersects a box in a box, from l to min(u, y):
 

@@ -6,7 +6,7 @@
 | E_n    | evaluations of network n with equal hyperparameters: its replicates                         | set    |
 | f_nj   | estimate of the noise-free score of network n for objective j                               | (k, M) |
 | r      | reference point of the volumes: the worst mean of each objective over replicates, without   | (M,)   |
-|        | outliers (`archive.agents.outliers`), less a tenth of the range (as Ishibuchi et al., 2018,  |        |
+|        | outliers (`archive.agents.outliers`), less a tenth of the range (as Ishibuchi et al., 2018, |        |
 |        | advise, so that the ends of the front count)                                                |        |
 
 | objective j                                              | f_nj                                           |

@@ -1,10 +1,10 @@
 """Objectives as text, `NAME[:minimise|maximise]`, and the directions that names declare.
 
-| names                                         | direction                    |
-|-----------------------------------------------|------------------------------|
-| `accuracy`, and with a prefix such as `valid_` | maximise                     |
-| `loss`, `mse`, `error`, likewise              | minimise                     |
-| costs: `params`, `flops`, `latency…`, `peak…` | minimise                     |
+| names                                          | direction |
+|------------------------------------------------|-----------|
+| `accuracy`, and with a prefix such as `valid_` | maximise  |
+| `loss`, `mse`, `error`, likewise               | minimise  |
+| costs: `params`, `flops`, `latency…`, `peak…`  | minimise  |
 """
 
 from __future__ import annotations

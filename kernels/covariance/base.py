@@ -1,11 +1,11 @@
 """Covariances of distances: exp(-sum_i beta_i d_i^p), their sums, and gradients.
 
-| symbol  | meaning                                                            | shape          |
-|---------|--------------------------------------------------------------------|----------------|
-| d       | components of a distance, stacked (`Components.stack`)             | (c, m, n)      |
-| theta   | logarithms of the parameters, flat: theta = log(alpha, beta_1, …)  | (parameters,)  |
-| K       | covariance                                                         | (m, n)         |
-| dK      | dK / dtheta, one layer a parameter                                 | (parameters, m, n) |
+| symbol | meaning                                                           | shape              |
+|--------|-------------------------------------------------------------------|--------------------|
+| d      | components of a distance, stacked (`Components.stack`)            | (c, m, n)          |
+| theta  | logarithms of the parameters, flat: theta = log(alpha, beta_1, …) | (parameters,)      |
+| K      | covariance                                                        | (m, n)             |
+| dK     | dK / dtheta, one layer a parameter                                | (parameters, m, n) |
 
 NASBOT's covariance, eq. (4), is alpha exp(-sum_i beta_i d_i) + alpha' exp(-sum_i beta'_i d'_i^2) over the
 unnormalised and the normalised OTMANN distances. It is not known to be positive semi-definite: see

@@ -3,14 +3,14 @@
 Kandasamy, Neiswanger, Schneider, Poczos, Xing: Neural Architecture Search with Bayesian Optimisation and Optimal
 Transport (2018), program (3), theorem 3 and appendix A.3.
 
-| symbol   | meaning                                                                     | shape        |
-|----------|-----------------------------------------------------------------------------|--------------|
-| lm       | layer masses (`archive.architecture.layer_mass`)                            | (n,)         |
-| M        | label penalties (`archive.kernels.distances.penalties`)                     | (labels,) x2 |
-| delta    | path lengths from ip and to op (`archive.kernels.distances.path_lengths`)   | (n, f)       |
-| C_str    | mean over groups of 1/6 sum over {sp, lp, rw} x {ip, op} of |delta - delta'| | (n1, n2)     |
-| Z        | mass matched between layers                                                 | (n1, n2)     |
-| tm       | total mass of a network                                                     | scalar       |
+| symbol | meaning                                                                      | shape        |
+|--------|------------------------------------------------------------------------------|--------------|
+| lm     | layer masses (`archive.architecture.layer_mass`)                             | (n,)         |
+| M      | label penalties (`archive.kernels.distances.penalties`)                      | (labels,) x2 |
+| delta  | path lengths from ip and to op (`archive.kernels.distances.path_lengths`)    | (n, f)       |
+| C_str  | mean over groups of 1/6 sum over {sp, lp, rw} x {ip, op} of |delta - delta'| | (n1, n2)     |
+| Z      | mass matched between layers                                                  | (n1, n2)     |
+| tm     | total mass of a network                                                      | scalar       |
 
     d(G1, G2) = min over Z of  <Z, M + nu_str C_str> + unmatched mass,      normalised: d / (tm(G1) + tm(G2))
 """

@@ -1,11 +1,11 @@
 """Features of categorical decisions: the option of each decision, its rank, and the number of times it is taken.
 
-| symbol | meaning                                                                              | shape  |
-|--------|--------------------------------------------------------------------------------------|--------|
-| o_i    | operation at place i: slot of the space, or vertex in canonical order                | places |
+| symbol | meaning                                                                               | shape  |
+|--------|---------------------------------------------------------------------------------------|--------|
+| o_i    | operation at place i: slot of the space, or vertex in canonical order                 | places |
 | r_i    | rank of o_i among the space's options, 0, 1, …; spaces other than `choices` have none | places |
-| R_i    | number of options at place i                                                         | places |
-| c_o    | number of places with operation o                                                    | labels |
+| R_i    | number of options at place i                                                          | places |
+| c_o    | number of places with operation o                                                     | labels |
 
 With d the number of places that differ, exp(-beta d) is the exact covariance of independent decisions, a product over
 the places of a categorical kernel with the correlation exp(-beta) between two options (Qian, Wu, Wu: Gaussian process

@@ -2,7 +2,7 @@
 
 | rule        | training ends after `patience` epochs                                             |
 |-------------|-----------------------------------------------------------------------------------|
-| `patience`  | since the one with the best validation metric; the loss breaks ties                |
+| `patience`  | since the one with the best validation metric; the loss breaks ties               |
 | `threshold` | in a row whose validation loss is not lower by `threshold` than the lowest so far |
 
 `threshold` is the rule of Auto-Keras (arXiv:1806.10282), which took it from the MLPClassifier of scikit-learn. The

@@ -1,10 +1,10 @@
 """Known costs of the networks of a study: columns of its table, or parameters and operations of the built networks.
 
-| task                       | known costs                                                                            |
-|----------------------------|----------------------------------------------------------------------------------------|
-| a table                    | its columns `params`, `flops` and `latency…`, under the names that results have         |
-| a training, default recipe | `params`, `flops` (`archive.trainer.nn.costs`)                                         |
-| another recipe             | none: it may train other networks than the builder's                                   |
+| task                       | known costs                                                                     |
+|----------------------------|---------------------------------------------------------------------------------|
+| a table                    | its columns `params`, `flops` and `latency…`, under the names that results have |
+| a training, default recipe | `params`, `flops` (`archive.trainer.nn.costs`)                                  |
+| another recipe             | none: it may train other networks than the builder's                            |
 
 A latency that a trainer measures depends on its device, and is known after the training only.
 """

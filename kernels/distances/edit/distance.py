@@ -2,17 +2,17 @@
 
 Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018), equations (3) to (8) and theorem 1.
 
-| symbol   | meaning                                                                               | shape  |
-|----------|---------------------------------------------------------------------------------------|--------|
-| L        | layers of a network in sequence                                                       | (n,)   |
-| w        | width of a layer: its units                                                           | scalar |
-| d_l      | |w - w'| / max(w, w'), eq. (5): widening a layer; 1 for layers that cannot be widened | scalar |
-| A        | A_ij = min(A_i-1,j + 1, A_i,j-1 + 1, A_i-1,j-1 + d_l(l_i, l_j')), eq. (6); D_l = A_nn'  | scalar |
-| S        | skips of a network (`distances.edit.sequence`)                                        | (s,)   |
-| u, delta | rank of the layer that a skip starts from; number of layers between its ends          | scalar |
-| d_s      | (|u - u'| + |delta - delta'|) / (max(u, u') + max(delta, delta')), eq. (8)            | scalar |
+| symbol   | meaning                                                                                | shape  |
+|----------|----------------------------------------------------------------------------------------|--------|
+| L        | layers of a network in sequence                                                        | (n,)   |
+| w        | width of a layer: its units                                                            | scalar |
+| d_l      | |w - w'| / max(w, w'), eq. (5): widening a layer; 1 for layers that cannot be widened  | scalar |
+| A        | A_ij = min(A_i-1,j + 1, A_i,j-1 + 1, A_i-1,j-1 + d_l(l_i, l_j')), eq. (6); D_l = A_nn' | scalar |
+| S        | skips of a network (`distances.edit.sequence`)                                         | (s,)   |
+| u, delta | rank of the layer that a skip starts from; number of layers between its ends           | scalar |
+| d_s      | (|u - u'| + |delta - delta'|) / (max(u, u') + max(delta, delta')), eq. (8)             | scalar |
 | D_s      | min over matchings of sum d_s + | |S| - |S'| |, eq. (7)                                | scalar |
-| lambda   | weight of the skips                                                                   | scalar |
+| lambda   | weight of the skips                                                                    | scalar |
 
     d(G, G') = D_l + lambda D_s                                                                            eq. (3)
 """

@@ -1,14 +1,14 @@
 """Measurement of zero-cost proxies beside the trials of a daemon, in a separate thread.
 
-| event                 | consequence                                                                            |
-|-----------------------|----------------------------------------------------------------------------------------|
-| a trial begins        | its network is measured once, before any sample                                        |
-| a study is new        | a sample of its space is measured; its trainers share the sample, and skip what is stored |
-| a network fails       | one line in the log; nothing is stored, and this daemon does not try it again          |
-| a task fails          | one line in the log, and no network of it is measured: a table, missing data, a recipe |
-| the store is away     | the thread waits for it                                                                |
-| the daemon stops      | the networks of trials are measured within half of its grace, those of samples are not |
-| the daemon is killed  | what is stored is whole; other trainers of the study measure the rest of the sample    |
+| event                | consequence                                                                               |
+|----------------------|-------------------------------------------------------------------------------------------|
+| a trial begins       | its network is measured once, before any sample                                           |
+| a study is new       | a sample of its space is measured; its trainers share the sample, and skip what is stored |
+| a network fails      | one line in the log; nothing is stored, and this daemon does not try it again             |
+| a task fails         | one line in the log, and no network of it is measured: a table, missing data, a recipe    |
+| the store is away    | the thread waits for it                                                                   |
+| the daemon stops     | the networks of trials are measured within half of its grace, those of samples are not    |
+| the daemon is killed | what is stored is whole; other trainers of the study measure the rest of the sample       |
 """
 
 from __future__ import annotations
