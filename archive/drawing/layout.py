@@ -57,7 +57,7 @@ class Route:
     """A line from top to bottom: vertical pieces, with a bend between each and the next.
 
     Attributes:
-        link: What it draws.
+        link: The link that it draws.
         stations: Its vertical pieces. A line that branches off another one begins at a piece of that.
     """
 

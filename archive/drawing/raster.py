@@ -18,7 +18,7 @@ def png(diagram: Diagram, *, theme: Literal["light", "dark"] = "light", scale: f
     """Return a diagram as PNG.
 
     Args:
-        diagram: What is drawn.
+        diagram: The diagram to draw.
         theme: Colours.
         scale: Pixels for each unit of the SVG; fewer where a side would have more than 16,000.
 

@@ -80,7 +80,7 @@ class KubernetesLauncher(KubernetesRequest, Launcher):
         return list(json.loads(text)["items"])
 
     def _kubectl(self, *command: str, text: str | None = None) -> str:
-        """Run kubectl, and return what it prints.
+        """Run kubectl, and return its output.
 
         Raises:
             LaunchError: It is missing, fails, or does not answer.

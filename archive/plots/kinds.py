@@ -20,7 +20,7 @@ class PlotKind:
     """A kind of plot.
 
     Attributes:
-        summary: What it shows.
+        summary: Its contents, in one line.
         options: Names of the arguments that its function has beside archive and studies.
         several: Whether it takes several studies.
     """

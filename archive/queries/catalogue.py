@@ -32,7 +32,7 @@ class Parameter:
 
     Attributes:
         name: Its name.
-        help: What it means.
+        help: Its meaning, in one line.
         needed: Whether it has no default.
         default: The default; None without one, or where it is null.
         type: Type of its values in words, that of the default; None for any.

@@ -139,7 +139,7 @@ def volumes(stages: Sequence[tuple[Hashable, Array | None]], reference: Array) -
         changed = row is not None or np.isfinite(rows[at]).all()
         rows[at] = -np.inf if row is None else row
         if at in front:
-            # What it dominated may belong to the front now. Without it, the front would stay as it is.
+            # Points that it dominated may belong to the front now. Without it, the front would stay as it is.
             front = [one for one in np.flatnonzero(nondominated(rows)).tolist() if np.isfinite(rows[one]).all()]
             volume = hypervolume(rows[front], reference)
         elif row is not None and not (rows[front] >= row).all(axis=1).any():

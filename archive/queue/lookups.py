@@ -85,7 +85,7 @@ def prioritise(connection: Connection, id_: str, priority: float) -> None:
     """Set the priority of a proposal.
 
     Raises:
-        ProposalStateError: It is complete, and waits no more.
+        ProposalStateError: It is complete.
         UnknownNameError: There is no such proposal.
         UsageError: The priority is not a finite number.
     """

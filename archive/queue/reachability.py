@@ -40,7 +40,7 @@ class Unreachable:
         study: Name of their study.
         proposals: Their number.
         first: Id of the first one.
-        reasons: For each living worker, its id and what it lacks.
+        reasons: For each living worker, its id and the reason why it cannot run them.
         last: Reason of the last attempt; None without one.
     """
 

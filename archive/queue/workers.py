@@ -115,7 +115,7 @@ class WorkerStatus:
         trials: Running trials, the oldest first.
         rest_reason: Reason of the failure after which it is resting; None in other states.
         devices: Its devices, each with the name of the hardware.
-        capabilities: What it can run.
+        capabilities: Tasks, spaces and recipes that it can run, and its memory.
     """
 
     id: str

@@ -29,7 +29,7 @@ class ReportPlot:
     """One plot of a report.
 
     Attributes:
-        heading: What it shows.
+        heading: Its contents, in words.
         caption: How to read it.
         chart: SVG; empty where there are no data.
     """

@@ -57,7 +57,7 @@ def table_problem(name: str) -> Problem:
         raise UsageError(f"the column {reading.column!r} of {name!r} has no values")
     space = task.search_space()
     is_accuracy = task.metric == "accuracy"
-    # A table of one's own may have its accuracies in percent.
+    # A user's table may have its accuracies in percent.
     is_fraction = is_accuracy and bool((abs(known) <= 1.0).all())
     return Problem(
         label=task.label,

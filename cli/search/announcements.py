@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def announce(study: Study, evaluations: int, warm: int) -> None:
-    """Report how far a resumed study is, and what it learns from others."""
+    """Report the progress of a resumed study, and the number of observations from others."""
     if evaluations:
         verb = "has" if evaluations >= study.budget else "resumes at"
         print_message(f"study {study.name} {verb} {evaluations} of {study.budget} evaluations (--budget is the total)")

@@ -110,7 +110,7 @@ class SearchTrainers:
         records.remove(self.fleet)
 
     def keep_alive(self, evaluations: int, budget: int) -> None:
-        """Start trainers for what is left of the budget, and replace those that have died.
+        """Start trainers for the rest of the budget, and replace those that have died.
 
         Args:
             evaluations: Number of evaluations of the study.

@@ -18,7 +18,7 @@ ENOUGH = 3
 
 
 def reported(snapshots: Iterable[Snapshot], computed: Collection[str]) -> Iterator[Snapshot]:
-    """Yield the snapshots of a search while its trainings report what it needs.
+    """Yield the snapshots of a search while its trainings report the quantities that it needs.
 
     A recipe reports metrics of any name, so that a misspelt one is noticed in its results at the earliest.
 

@@ -172,8 +172,8 @@ class _Past:
 
 
 def _answer(job: StudyJob, suggestion: Suggestion, number: int) -> Result | str:
-    # Searches of one run and seed have the same noise for the same network at the same place: they differ by what is
-    # proposed alone.
+    # Searches of one run and seed have the same noise for the same network at the same place: they differ by their
+    # proposals alone.
     query = f"{job.run}/seed{job.seed}#{number}"
     try:
         return job.problem.evaluated(suggestion.architecture, query)

@@ -1,4 +1,4 @@
-"""The vocabulary of the open space `torch`: PyTorch's operations, by what they do in a network.
+"""The vocabulary of the open space `torch`: PyTorch's operations, by their role in a network.
 
 The words are those of `signatures.txt`: the core set of ATen, to which PyTorch reduces every model, and the few beside
 it that are one layer of a network or behave differently in training. Further ones:

@@ -45,7 +45,7 @@ VIEWS = {
     "question": ("/ask?cypher=MATCH (e:Evaluation) RETURN e LIMIT 100", "text=rows in", "text=rows in"),
     "workers": ("/workers", "text=nothing waits", "text=nothing waits"),
 }
-"""Address of each view, and what is visible when it has been drawn."""
+"""Address of each view, and selectors of elements that are visible once it has been drawn."""
 
 
 @dataclass(frozen=True)

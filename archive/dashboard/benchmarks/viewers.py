@@ -33,7 +33,7 @@ STEP = 0.2
 
 @dataclass
 class Received:
-    """What viewers have received: requests that were answered, messages of news with results, and bytes."""
+    """Counts of the answered requests of viewers, of their messages of news with results, and of bytes."""
 
     requests: int = 0
     news: int = 0
@@ -49,7 +49,7 @@ class Viewer:
         study: Name of the study.
 
     Attributes:
-        received: What it has received so far.
+        received: Its counts so far.
         opened: Set as soon as it has the study and its stream of news is open.
     """
 
@@ -141,7 +141,7 @@ def viewers(port: int, token: str, study: str, count: int) -> Iterator[Received]
         count: Number of viewers.
 
     Yields:
-        What all of them have received, filled in at the end of the block.
+        The counts of all of them, filled in at the end of the block.
 
     Raises:
         RuntimeError: The viewers could not begin, or have failed.

@@ -50,7 +50,7 @@ def _networks(request: Request) -> Response:
 
 
 def _difference(request: Request) -> Response:
-    """Return the parts of a distance: what is matched, changed, inserted and removed, and what it costs."""
+    """Return the parts of a distance: layers matched, changed, inserted and removed, with their costs."""
     explained = _explained(request)
     parts = [
         {

@@ -1,4 +1,4 @@
-"""Feed of the workers and of what they train."""
+"""Feed of the workers and of their trials."""
 
 from __future__ import annotations
 
