@@ -73,13 +73,7 @@ def result_options(command: F) -> F:
 @result_options
 @click.pass_context
 def model(
-    ctx: click.Context,
-    /,
-    reference: str,
-    inputs: tuple[str, ...],
-    assigned: tuple[str, ...],
-    meta: bool,
-    **options: Any,
+    ctx: click.Context, /, reference: str, inputs: tuple[str, ...], assigned: tuple[str, ...], meta: bool, **given: Any
 ) -> None:
     """Import a PyTorch model as an architecture of the space torch.
 
@@ -91,13 +85,13 @@ def model(
     from archive.trainer.intake.factories import model_of
     from archive.trainer.intake.models import import_model
 
-    place, result = _results(options, reference)
+    place, result = _results(given, reference)
     shapes = [read_input(text) for text in inputs]
     made = model_of(reference, assignments(assigned, "an argument of the factory"), meta=meta)
-    imported = import_model(made, shapes, fold=options["fold"])
+    imported = import_model(made, shapes, fold=given["fold"])
     if place is not None and result is None:
         _check_trainable(imported, place)
-    _store(ctx, imported.architecture, imported.params, imported.flops, place, result, options)
+    _store(ctx, imported.architecture, imported.params, imported.flops, place, result, given)
 
 
 @click.command("onnx")
@@ -112,7 +106,7 @@ def model(
 )
 @result_options
 @click.pass_context
-def onnx_file(ctx: click.Context, /, file: Path, inputs: tuple[str, ...], **options: Any) -> None:
+def onnx_file(ctx: click.Context, /, file: Path, inputs: tuple[str, ...], **given: Any) -> None:
     """Import an ONNX FILE as an architecture of the space torch.
 
     Tensors of real numbers count as trained, except the statistics of batch normalisations. The weights are not stored.
@@ -123,16 +117,16 @@ def onnx_file(ctx: click.Context, /, file: Path, inputs: tuple[str, ...], **opti
     from archive.trainer.intake.onnx_graphs import files
     from archive.trainer.intake.onnx_graphs.module import OnnxModule
 
-    place, result = _results(options, file.name)
+    place, result = _results(given, file.name)
     model = files.read(file)
     shapes, batch = ([read_input(text) for text in inputs], None) if inputs else files.inputs(model)
-    imported = import_model(OnnxModule(model, batch), shapes, fold=options["fold"])
+    imported = import_model(OnnxModule(model, batch), shapes, fold=given["fold"])
     if place is not None and result is None:
         _check_trainable(imported, place)
-    _store(ctx, imported.architecture, imported.params, imported.flops, place, result, options)
+    _store(ctx, imported.architecture, imported.params, imported.flops, place, result, given)
 
 
-def _results(options: Mapping[str, Any], origin: str) -> tuple[Place | None, Result | None]:
+def _results(given: Mapping[str, Any], origin: str) -> tuple[Place | None, Result | None]:
     """Return where to add a model and its result, from the options.
 
     Raises:
@@ -141,39 +135,39 @@ def _results(options: Mapping[str, Any], origin: str) -> tuple[Place | None, Res
     from archive.exchange.importers.models import Place
     from archive.store.records import Direction, Result
 
-    read = _read(options["results"]) if options["results"] else {}
-    metrics = {**read.pop("metrics", {}), **assignments(options["metrics"], "a metric")}
+    read = _read(given["results"]) if given["results"] else {}
+    metrics = {**read.pop("metrics", {}), **assignments(given["metrics"], "a metric")}
     for name, value in metrics.items():
         if not _is_number(value) or not math.isfinite(value):
             raise UsageError(f"the metric {name} must be a finite number, got {value!s:.60}")
     for option in ("results", "objective", "minimise"):
-        if options[option] and not metrics:
+        if given[option] and not metrics:
             raise UsageError(f"--{option} needs a metric: by --metric, or as one of metrics in the file of --results")
-    if options["task"] is None:
-        if metrics or options["study"] or options["protocol"]:
+    if given["task"] is None:
+        if metrics or given["study"] or given["protocol"]:
             raise UsageError("a metric, a protocol or a study needs --task, the name of what was or will be learned")
         return None, None
     if not metrics:
-        return _trained(options), None
-    objective = options["objective"] or next(iter(metrics))
+        return _trained(given), None
+    objective = given["objective"] or next(iter(metrics))
     if objective not in metrics:
         raise UsageError(f"the objective {objective!r} must be one of the metrics: {', '.join(metrics)}")
-    protocol = options["protocol"] or f"{options['task']}/own"
-    direction: Direction = "minimise" if options["minimise"] else "maximise"
-    place = Place(options["task"], protocol, objective, direction, options["study"])
+    protocol = given["protocol"] or f"{given['task']}/own"
+    direction: Direction = "minimise" if given["minimise"] else "maximise"
+    place = Place(given["task"], protocol, objective, direction, given["study"])
     environment = {"imported": origin}
     return place, Result(float(metrics[objective]), metrics, environment=environment, **read)
 
 
-def _trained(options: Mapping[str, Any]) -> Place:
+def _trained(given: Mapping[str, Any]) -> Place:
     """Return the place of a model that a trainer evaluates."""
     from archive.exchange.importers.models import Place
     from archive.trainer.tasks import registry
 
-    if not options["study"]:
+    if not given["study"]:
         raise UsageError("--task needs a metric, or --study for the model to be trained in")
-    task = registry.get(options["task"])
-    return Place(task.name, task.protocol(options["protocol"]).name, task.objective, task.direction, options["study"])
+    task = registry.get(given["task"])
+    return Place(task.name, task.protocol(given["protocol"]).name, task.objective, task.direction, given["study"])
 
 
 def _check_trainable(imported: ImportedModel, place: Place) -> None:
@@ -239,13 +233,13 @@ def _store(
     flops: int | None,
     place: Place | None,
     result: Result | None,
-    options: Mapping[str, Any],
+    given: Mapping[str, Any],
 ) -> None:
     from archive.exchange.importers.models import add_model
 
     counted = {
-        "params": params if options["params"] is None else options["params"],
-        "flops": flops if options["flops"] is None else options["flops"],
+        "params": params if given["params"] is None else given["params"],
+        "flops": flops if given["flops"] is None else given["flops"],
     }
     with open_archive(ctx) as archive:
         id_ = add_model(archive, architecture, **counted, place=place, result=result)
@@ -262,7 +256,7 @@ def _store(
         "proposal": id_ if in_study else None,
         "evaluation": id_ if result is not None else None,
     }
-    if options["as_json"]:
+    if given["as_json"]:
         print_json(document)
     else:
         print_fields({name: value for name, value in document.items() if value is not None}, 12)
