@@ -5,7 +5,8 @@
         trial.checkpoint.save({"epoch": epoch}, tensors=model.state_dict())
 
 A checkpoint also holds the reported curve and the time spent, so that a resumed trial has one curve. It belongs to one
-trial: another architecture, task, protocol, seed or choice of hyperparameters starts from scratch.
+trial: another architecture, task, protocol, seed, choice of hyperparameters or version of the recipe starts from
+scratch.
 
 In a folder, a checkpoint is on disk when `save` returns. With a URL, the training continues during an upload; it waits
 for the upload only if it stops, at a rung or because the trainer is stopped.
@@ -210,6 +211,7 @@ class CheckpointSlot:
             "seed": trial.seed,
             "hyperparameters": dict(trial.hyperparameters),
             "device": trial.device.partition(":")[0],
+            **trial.recipe,
             **self._also,
         }
 

@@ -65,6 +65,7 @@ class TrialContext:
         resources: Devices, threads and limits.
         initial: Weights to start from (`inherited_weights`).
         inherited: Record of `initial`, as JSON values.
+        recipe: Record of the recipe: its name and version. A checkpoint of another version is not resumed.
         scratch: Folder of temporary files; None creates one at first use.
         checkpoint: File of the checkpoint, or its fsspec URL; None saves none.
         checkpoint_seconds: Least time between two checkpoints.
@@ -85,6 +86,7 @@ class TrialContext:
         resources: Devices, threads and limits.
         checkpoint: Saves and loads the state to resume from.
         inherited: Record of the inherited weights in the evaluation.
+        recipe: Record of the recipe.
         resumed: Number of resumptions.
         stepping: Whether the recipe looks at `stop`: an interruption before that ends the process at once.
         told_to_stop: Whether the recipe has been told of an interruption.
@@ -106,6 +108,7 @@ class TrialContext:
         resources: Resources | None = None,
         initial: Initial | None = None,
         inherited: Mapping[str, Any] | None = None,
+        recipe: Mapping[str, str] | None = None,
         scratch: Path | None = None,
         checkpoint: Path | str | None = None,
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
@@ -131,6 +134,7 @@ class TrialContext:
         self.resources = resources or Resources()
         self.checkpoint = CheckpointSlot(self, checkpoint, checkpoint_seconds)
         self.inherited: Mapping[str, Any] = {}
+        self.recipe = dict(recipe or {})
         self.resumed = 0
         self.stepping = self.told_to_stop = self.built = False
         self._initial, self._record = initial, dict(inherited or {})

@@ -83,6 +83,7 @@ class _Attempt:
         self.spec, self.send = spec, send
         self.cancelled = threading.Event()
         self.context: TrialContext | None = None
+        self.recipe: dict[str, str] = {}
         folder = spec.checkpoint_folder
         self.checkpoint = checkpoints.path_of(folder, spec.proposal) if folder and spec.proposal else None
 
@@ -110,6 +111,7 @@ class _Attempt:
             scratch=spec.scratch,
             initial=spec.initial,
             inherited=spec.inherited,
+            recipe=self.recipe,
             checkpoint=self.checkpoint,
             checkpoint_seconds=spec.checkpoint_seconds,
             on_report=self._report,
@@ -174,10 +176,10 @@ def _terminal_message(attempt: _Attempt) -> Message:
 def _result_of(attempt: _Attempt) -> Result:
     _set_up_torch(attempt.spec.threads)
     # Before the import: the file may be edited during the training.
-    recipe = attempt.spec.recipe.record()
+    attempt.recipe = attempt.spec.recipe.record()
     outcome, latency = _trained(attempt, costs.PeakMemory(attempt.spec.device))
     spec = attempt.spec
-    environment = _environment(spec, outcome, recipe, latency)
+    environment = _environment(spec, outcome, attempt.recipe, latency)
     # A trial that pauses at a rung has its checkpoint; weights are those of finished trainings.
     saved, problem = None, ""
     if outcome.weights and outcome.ended != Stop.RUNG:

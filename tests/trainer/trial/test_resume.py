@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 import signal
 import time
@@ -12,6 +13,7 @@ import psutil
 import pytest
 
 from archive.queue.causes import Cause
+from archive.trainer.recipes.source import RecipeSource
 from archive.trainer.storage import checkpoints, file_names, weights_file
 from archive.trainer.storage.log_tail import TAIL_BYTES
 from archive.trainer.tasks import registry
@@ -145,6 +147,37 @@ def test_rung_keeps_its_checkpoint_for_the_next(tmp_path):
     *_, whole = told(TrialProcess(trial_spec(tmp_path, protocol=protocol, checkpoint_folder=None)))
     assert without_seconds(last.result) == without_seconds(whole.result)
     assert last.result.curve["valid_mse"][:2] == first.curve["valid_mse"]
+
+
+RECIPE = """
+def fit(trial):
+    saved = trial.checkpoint.load()
+    for epoch in range(1 + (saved.state["epoch"] if saved else 0), trial.epochs + 1):
+        stop = trial.report(epoch, {"valid_mse": RATE * epoch})
+        trial.checkpoint.save({"epoch": epoch})
+        if stop:
+            break
+"""
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_a_training_has_one_version_of_its_recipe(tmp_path, edited):
+    file = tmp_path / "counting.py"
+    spec = trial_spec(
+        tmp_path,
+        protocol=short("diabetes", epochs=4),
+        recipe=RecipeSource("mine", f"{file}:fit", "recipes.toml"),
+    )
+    file.write_text(f"RATE = 1.0\n{RECIPE}")
+    told(TrialProcess(dataclasses.replace(spec, epochs=2)))
+    if edited:
+        file.write_text(f"RATE = 10.0\n{RECIPE}")
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    *_, last = told(TrialProcess(spec))
+    assert last.result.curve["valid_mse"] == ([10.0, 20.0, 30.0, 40.0] if edited else [1.0, 2.0, 3.0, 4.0])
+    assert last.result.environment.get("resumed", 0) == (0 if edited else 1)
+    assert last.result.environment["recipe_version"] == f"sha256:{digest}"
+    assert ("is of a training with another recipe_version: 'sha256:" in spec.log.read_text()) is edited
 
 
 def test_diverged_trial_leaves_no_checkpoint(tmp_path):
