@@ -111,6 +111,8 @@ class CheckpointSlot:
     ) -> bool:
         """Replace the checkpoint, and return whether that succeeded; a failure is logged, and the trial continues.
 
+        A recipe that continues beyond its rung saves nothing more: the training continues from the rung.
+
         Args:
             state: JSON values.
             tensors: Tensors or arrays by name.
@@ -119,7 +121,7 @@ class CheckpointSlot:
         Raises:
             TrainingError: The state cannot be saved at all.
         """
-        if self.path is None:
+        if self.path is None or self._trial.overran:
             return False
         self._has_progress = True
         began = time.monotonic()

@@ -90,6 +90,7 @@ class TrialContext:
         resumed: Number of resumptions.
         stepping: Whether the recipe looks at `stop`: an interruption before that ends the process at once.
         told_to_stop: Whether the recipe has been told of an interruption.
+        overran: Whether the recipe has continued beyond its rung: the result is that at the rung.
         built: Whether the recipe has asked for the module, so that its costs are those of the trained network.
     """
 
@@ -136,7 +137,7 @@ class TrialContext:
         self.inherited: Mapping[str, Any] = {}
         self.recipe = dict(recipe or {})
         self.resumed = 0
-        self.stepping = self.told_to_stop = self.built = False
+        self.stepping = self.told_to_stop = self.overran = self.built = False
         self._initial, self._record = initial, dict(inherited or {})
         self._scratch = scratch
         self._on_report, self._on_heartbeat = on_report, on_heartbeat
@@ -222,6 +223,8 @@ class TrialContext:
     def report(self, step: int, metrics: Mapping[str, Any]) -> Stop | None:
         """Record the metrics of an epoch, and return why the trial must stop, or None to continue.
 
+        Reports beyond a rung are not recorded.
+
         Args:
             step: Number of the epoch, larger than that of the report before.
             metrics: Finite numbers by name; any number of them, and not always the same.
@@ -229,6 +232,11 @@ class TrialContext:
         Raises:
             TrainingError: A name or a value cannot be recorded.
         """
+        if self.epochs <= self.reports and self.epochs < self.protocol.epochs:
+            if not self.overran:
+                log.warning("continues beyond its rung, which is not recorded epochs=%d", self.epochs)
+            self.overran = True
+            return self.stop
         row = self._curve.add(step, metrics, self.seconds)
         self._heartbeat_at = time.monotonic()
         if self._on_report is not None:

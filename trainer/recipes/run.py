@@ -88,12 +88,12 @@ def run(fit: Fit, trial: TrialContext, also: Callable[[Outcome], Metrics] | None
         raise Cancelled(trial.checkpoint.saved, trial.reports)
     outcome = Outcome(
         value=math.nan,
-        metrics={**trial._curve.last(), **checked(result.metrics, " in the result")},
+        metrics=_metrics(trial, result),
         curve=dict(trial.curve),
         epochs=trial.reports,
         seconds=trial.seconds,
         weights={name: tensor.cpu() for name, tensor in as_tensors(result.weights).items()},
-        ended=_ended(result, stop),
+        ended=str(Stop.RUNG) if trial.overran else _ended(result, stop),
         resumed=trial.resumed,
         environment=_json_values(result.environment),
         inherited=trial.inherited,
@@ -129,6 +129,12 @@ def _result(returned: object) -> FitResult:
     if not isinstance(returned, FitResult):
         raise TrainingError(f"a recipe must return a FitResult, metrics by name or None, got {type(returned).__name__}")
     return returned
+
+
+def _metrics(trial: TrialContext, result: FitResult) -> Metrics:
+    """Return the final metrics; beyond a rung, a recipe returns those of a longer training."""
+    reported, returned = trial._curve.last(), checked(result.metrics, " in the result")
+    return {**returned, **reported} if trial.overran else {**reported, **returned}
 
 
 def _ended(result: FitResult, stop: Stop | None) -> str:

@@ -49,6 +49,26 @@ def test_a_trial_stops_after_its_epochs():
     assert outcome.metrics == {"valid_mse": 0.25, "even": 0.0}
 
 
+def test_what_a_recipe_does_beyond_its_rung_is_not_recorded(tmp_path, caplog):
+    def deaf(trial):
+        saved = trial.checkpoint.load()
+        first = 1 + (saved.state["epoch"] if saved else 0)
+        for epoch in range(first, 7):
+            trial.report(epoch, {"valid_mse": 1 / epoch})
+            trial.checkpoint.save({"epoch": epoch})
+        return FitResult({"valid_mse": 1 / epoch, "first": first}, ended="patience")
+
+    path, rows = tmp_path / "a.checkpoint", []
+    with caplog.at_level(logging.WARNING):
+        rung = run(deaf, trial_of(epochs=2, checkpoint=path, on_report=lambda row, _: rows.append(row["epoch"])))
+    assert (rung.ended, rung.epochs, rung.value) == ("rung", 2, 1 / 2)
+    assert rung.curve["epoch"] == rows == [1.0, 2.0]
+    assert caplog.text.count("continues beyond its rung") == 1
+    # The whole training is as long as the recipe makes it.
+    whole = run(deaf, trial_of(checkpoint=path))
+    assert (whole.ended, whole.epochs, whole.value, whole.metrics["first"]) == ("patience", 6, 1 / 6, 3.0)
+
+
 @pytest.mark.parametrize("remote", [False, True])
 def test_a_trial_pauses_at_its_rung_and_continues(tmp_path, remote):
     path, rows = f"memory://{tmp_path.name}/a.checkpoint" if remote else tmp_path / "a.checkpoint", []
