@@ -239,12 +239,12 @@ def _listed(value: Any) -> str:
 
 def show(value: Any) -> str:
     """Return a value as the text of a table cell; `text` makes it printable."""
-    if value is None:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.4g}" if math.isfinite(value) else str(value)
+        return f"{value:.4g}"
     if isinstance(value, Mapping | list | tuple):
         return json.dumps(mapped(value, finite_or_null), ensure_ascii=False, default=str)
     return str(value)

@@ -26,7 +26,8 @@ With `--json`, a command writes one JSON object to stdout. Its key `schema_versi
 version rises when a key changes its meaning or goes, and stays when a key is added. All other keys are listed below.
 Keys are never left out: unknown values are `null`. A list is under the plural name of its items; a single object has
 its keys at the root. States and events are in lower case, times are ISO 8601 in UTC, durations are seconds, sizes are
-bytes. NaN and infinities are `null`.
+bytes. NaN and infinities are unknown values: `null` here, a dash in tables and on the dashboard. Files of results keep
+them: dumps, CSV and parquet.
 
 A stream (`archive study log --follow`, `archive study export --format jsonl`) is one such object a line.
 

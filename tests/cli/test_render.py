@@ -20,13 +20,15 @@ from archive.queue.event_log import Entry
     [
         ("conv[3x3] [red]x[/nope]", "conv[3x3] [red]x[/nope]"),
         ({"reason": "[/nope]"}, '{"reason": "[/nope]"}'),
+        (float("inf"), "–"),
+        (float("nan"), "–"),
         (["[bold]", [1, 2]], '["[bold]", [1, 2]]'),
         ("\x1b[2J\x1b]0;title\x07\x9b1m", r"\x1b[2J\x1b]0;title\x07\x9b1m"),
     ],
 )
 def test_a_cell_shows_what_there_is(capsys, value, shown):
     print_table(("value",), [(value,)])
-    assert capsys.readouterr().out.splitlines()[-1].rstrip() == shown
+    assert capsys.readouterr().out.splitlines()[-1].strip() == shown
 
 
 @given(

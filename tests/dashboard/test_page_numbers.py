@@ -80,6 +80,15 @@ def test_infinite_costs_end_no_comparison(visit, archive):
     page.wait_for_function("performance.now() > 0", timeout=1000 * SECONDS)
 
 
+def test_numbers_that_are_not_finite_are_shown_as_unknown(visit):
+    page = visit()
+    asked = """async () => {
+      const { number, seconds } = await import("/static/parts/page.js");
+      return [NaN, Infinity, -Infinity, null].flatMap((each) => [number(each), seconds(each)]);
+    }"""
+    assert page.evaluate(asked) == ["–"] * 8
+
+
 SPENT = """async (study) => {
   const { Points } = await import("/static/parts/points.js");
   const points = await Points.load(study);

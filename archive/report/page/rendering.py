@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -203,7 +204,7 @@ def _rows(report: StudyReport, headings: Sequence[str]) -> Iterator[list[Cell]]:
 
 
 def _number(value: Any, form: str = "") -> Cell:
-    if not isinstance(value, int | float) or value != value:
+    if not isinstance(value, int | float) or not math.isfinite(value):
         return Cell("")
     return Cell(form.format(value) if form else short(value), f"{value:.7g}")
 

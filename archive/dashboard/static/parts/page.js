@@ -103,9 +103,12 @@ export function drawing(path, text) {
 /** @param {string} name @returns {HTMLElement} */
 export const studyAnchor = (name) => el("a", { href: studyLink(name) }, name);
 
+/** Whether there is no finite number to show. @param {any} value */
+const isMissing = (value) => value === null || value === undefined || (typeof value === "number" && !Number.isFinite(value));
+
 /** A number with four significant digits. @param {any} value @returns {string} */
 export function number(value) {
-  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (isMissing(value)) return "–";
   if (typeof value !== "number") return String(value);
   const size = Math.abs(value);
   if (Number.isInteger(value) && size < 1e6) return String(value);
@@ -127,7 +130,7 @@ function short(value) {
 
 /** Seconds in words. @param {any} value */
 export function seconds(value) {
-  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (isMissing(value)) return "–";
   if (value < 120) return `${number(value)} s`;
   if (value < 7200) return `${Math.round(value / 60)} min`;
   return `${number(value / 3600)} h`;
