@@ -4,6 +4,7 @@ HOME/fleets/NAME/fleet.json    the fleet, without a password
 HOME/fleets/NAME/password      the database's password, mode 0600; exists where there is one
 HOME/fleets/NAME/stopping      exists from the beginning of its stop: its command or search starts no more trainers
 HOME/fleets/NAME/lock          locked while these adjust the number of trainers
+HOME/fleets/NAME/attended      locked by the command or search that starts its trainers
 HOME/fleets/NAME/…             files of the launcher
 """
 
@@ -27,7 +28,7 @@ from archive.launchers.fleet import TrainerFleet, fleets_folder
 from archive.settings import Settings
 from archive.trainer.storage.atomic import write_atomically
 
-RECORD, STOPPING, LOCK = "fleet.json", "stopping", "lock"
+RECORD, STOPPING, LOCK, ATTENDED = "fleet.json", "stopping", "lock", "attended"
 _STORED = ("name", "engine", "arguments", "study", "slots", "lower", "upper", "grace_seconds", "options", "created")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _LONGEST = 60
@@ -109,6 +110,23 @@ def adjusting(fleet: TrainerFleet) -> Iterator[bool]:
         yield _kept(fleet)
 
 
+@contextlib.contextmanager
+def attending(fleet: TrainerFleet) -> Iterator[None]:
+    """Mark the fleet for the length of the block as one whose trainers this process starts."""
+    with _locked(fleet, ATTENDED, fcntl.LOCK_SH):
+        yield
+
+
+def is_attended(fleet: TrainerFleet) -> bool:
+    """Whether a process may start trainers of the fleet: `attending`, or unknown as the file system has no locks."""
+    try:
+        with (fleet.folder / ATTENDED).open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
+
+
 def begin_stop(fleet: TrainerFleet) -> None:
     """Keep the fleet's command or search from starting further trainers; waits while it starts some."""
     # A full disk must not keep trainers from being stopped.
@@ -177,11 +195,11 @@ def _taken(name: str) -> SettingsError:
 
 
 @contextlib.contextmanager
-def _locked(fleet: TrainerFleet) -> Iterator[None]:
+def _locked(fleet: TrainerFleet, name: str = LOCK, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         # Some file systems of clusters have no locks; the fleet's folder may be gone.
         with contextlib.suppress(OSError):
-            fcntl.flock(stack.enter_context((fleet.folder / LOCK).open("a")), fcntl.LOCK_EX)
+            fcntl.flock(stack.enter_context((fleet.folder / name).open("a")), kind)
         yield
 
 

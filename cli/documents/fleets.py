@@ -33,6 +33,7 @@ class FleetItem(JsonObject):
         lower: Smallest number of trainers.
         upper: Largest number of trainers.
         created: Time of its creation, in seconds since 1970.
+        ended: Whether all trainers have left, and none will be started.
         problem: Why the engine did not answer; null where it did.
         trainers: Those that are pending or running.
     """
@@ -43,6 +44,7 @@ class FleetItem(JsonObject):
     lower: int
     upper: int
     created: float
+    ended: bool
     problem: str | None
     trainers: list[LaunchedItem]
 

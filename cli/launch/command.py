@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from archive.launchers.fleet import TrainerFleet
     from archive.settings import Settings
 
-COLUMNS = ("fleet", "engine", "study", "trainers", "running", "pending", "age", "waits for")
+COLUMNS = ("fleet", "engine", "study", "trainers", "running", "pending", "age", "note")
 
 
 class EngineGroup(click.Group):
@@ -74,7 +74,10 @@ def launch() -> None:
 @json_option
 @click.pass_context
 def list_fleets(ctx: click.Context, as_json: bool) -> None:
-    """List the fleets of this archive, and how many of their trainers run or are pending, as their engines say."""
+    """List the fleets of this archive, and how many of their trainers run or are pending, as their engines say.
+
+    A fleet whose trainers have all left has ended; `archive launch stop --ended` removes it from the list.
+    """
     from archive import settings as known
     from archive.launchers import records
 
@@ -87,11 +90,14 @@ def list_fleets(ctx: click.Context, as_json: bool) -> None:
         print_message("there are no fleets; start one with: archive launch")
         return
     print_table(COLUMNS, [_row(item) for item in items])
+    if ended := sum(item["ended"] for item in items):
+        print_message(f"{_count(ended, 'fleet')} ended; remove from the list with: archive launch stop --ended")
 
 
 @launch.command(short_help="Stop fleets.")
 @click.argument("names", metavar="[FLEET]...", type=FLEET, nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Stop all fleets of this archive.")
+@click.option("--ended", is_flag=True, help="Remove the fleets from the list whose trainers have all left.")
 @click.option(
     "--forget",
     is_flag=True,
@@ -99,17 +105,22 @@ def list_fleets(ctx: click.Context, as_json: bool) -> None:
 )
 @json_option
 @click.pass_context
-def stop(ctx: click.Context, names: tuple[str, ...], everything: bool, forget: bool, as_json: bool) -> None:
+def stop(
+    ctx: click.Context, names: tuple[str, ...], everything: bool, ended: bool, forget: bool, as_json: bool
+) -> None:
     """Stop fleets: pending trainers never start, running ones return their proposals and end."""
     from archive import settings as known
     from archive.launchers import records, registry
 
-    if bool(names) == everything:
-        raise UsageError("name the fleets to stop (archive launch list), or give --all")
+    if bool(names) + everything + ended != 1:
+        raise UsageError("name the fleets to stop (archive launch list), or give --all or --ended")
     settings = known.load(**settings_of(ctx))
-    fleets = records.saved(settings) if everything else [records.get(settings, name) for name in dict.fromkeys(names)]
+    if names:
+        fleets = [records.get(settings, name) for name in dict.fromkeys(names)]
+    else:
+        fleets = [fleet for fleet in records.saved(settings) if everything or _item(settings, fleet)["ended"]]
     if not fleets:
-        print_message("there are no fleets")
+        print_message("no fleet has ended" if ended else "there are no fleets")
     stopped, left = 0, []
     for fleet in fleets:
         try:
@@ -135,7 +146,9 @@ def stop(ctx: click.Context, names: tuple[str, ...], everything: bool, forget: b
         raise LaunchError(f"{reasons}; --forget removes it from the list")
 
 
-def fleet_item(fleet: TrainerFleet, trainers: Sequence[LaunchedTrainer], problem: str | None = None) -> dict[str, Any]:
+def fleet_item(
+    fleet: TrainerFleet, trainers: Sequence[LaunchedTrainer], ended: bool = False, problem: str | None = None
+) -> dict[str, Any]:
     """Return a fleet and its trainers as plain values."""
     return {
         "fleet": fleet.name,
@@ -144,30 +157,31 @@ def fleet_item(fleet: TrainerFleet, trainers: Sequence[LaunchedTrainer], problem
         "lower": fleet.lower,
         "upper": fleet.upper,
         "created": fleet.created,
+        "ended": ended,
         "problem": problem,
         "trainers": [asdict(trainer) for trainer in trainers],
     }
 
 
 def _item(settings: Settings, fleet: TrainerFleet) -> dict[str, Any]:
-    from archive.launchers import registry
+    from archive.launchers import ending, registry
 
     try:
-        return fleet_item(fleet, registry.create(fleet.engine, fleet.options, settings).running(fleet))
+        return fleet_item(fleet, *ending.running(registry.create(fleet.engine, fleet.options, settings), fleet))
     except (LaunchError, UsageError) as error:
-        return fleet_item(fleet, (), str(error))
+        return fleet_item(fleet, (), problem=str(error))
 
 
 def _row(item: dict[str, Any]) -> list[Any]:
     states = [trainer["state"] for trainer in item["trainers"]]
-    reasons = [trainer["reason"] for trainer in item["trainers"] if trainer["reason"]]
+    reasons = [f"waits for {trainer['reason']}" for trainer in item["trainers"] if trainer["reason"]]
     bounds = str(item["upper"]) if item["lower"] == item["upper"] else f"{item['lower']}..{item['upper']}"
     known = item["problem"] is None
     return [
         *(item["fleet"], item["engine"], item["study"], bounds),
         *(states.count(state) if known else None for state in ("running", "pending")),
         span(time.time() - item["created"]),
-        item["problem"] or next(iter(reasons), None),
+        item["problem"] or ("ended" if item["ended"] else next(iter(reasons), None)),
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -217,11 +218,12 @@ def _launch(ctx: click.Context, launcher: Launcher, fleet: TrainerFleet, as_json
     from archive.cli.launch.following import follow
     from archive.launchers import records
 
-    with open_archive(ctx) as archive:
+    with open_archive(ctx) as archive, ExitStack() as attended:
         if fleet.study is not None:
             archive.studies.get(fleet.study)
         # With the address and the login that this connection has.
         fleet = records.add(replace(fleet, settings=archive.connection.settings))
+        attended.enter_context(records.attending(fleet))
         if fleet.lower:
             _start(launcher, fleet)
         started = f"{fleet.lower} trainer{'' if fleet.lower == 1 else 's'}"

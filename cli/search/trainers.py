@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
@@ -85,12 +86,14 @@ class SearchTrainers:
             options=options.values(launcher),
         )
         self.keeper = FleetKeeper(launcher, self.fleet)
+        self._attended = ExitStack()
 
     def __enter__(self) -> SearchTrainers:
         """Save the fleet, and start the trainers of this machine; those of an engine wait for `keep_alive`."""
         if self.fleet.upper:
             _forget_killed(self.fleet.settings)
             records.save(self.fleet)
+            self._attended.enter_context(records.attending(self.fleet))
         if self.fleet.lower:
             self.keep_alive(0, self.fleet.upper)
         return self
@@ -101,6 +104,10 @@ class SearchTrainers:
         """Stop the trainers, and wait while they return the proposals that they have not finished."""
         if not self.fleet.upper:
             return
+        with self._attended:
+            self._end()
+
+    def _end(self) -> None:
         try:
             self.keeper.stop()
             self._wait()

@@ -42,6 +42,32 @@ def test_a_fleet_is_started_listed_and_stopped(user, archive):
     assert left["fleet"] == "other" and len(left["trainers"]) == 2
 
 
+def test_fleets_whose_trainers_have_left_are_shown_as_ended_and_removed(user, archive, store_settings, tmp_path):
+    for name in ("left", "followed"):
+        user.types("launch", "local", "--trainers", "1", "--name", name)
+    saved = {fleet.name: fleet for fleet in records.saved(store_settings)}
+
+    def ended():
+        (listed,) = check("launch list", user.types("launch", "list", "--json").stdout)
+        return [each["fleet"] for each in listed["fleets"] if each["ended"]]
+
+    assert ended() == []
+    assert user.types("launch", "stop", "--ended").stderr == "no fleet has ended\n"
+    (tmp_path / "stand-in" / "end").write_text("0")
+    with records.attending(saved["followed"]):
+        until(ended, 60.0, "the end of the trainers")
+        # Its command may start a trainer at any time.
+        until(lambda: not LocalLauncher().running(saved["followed"]), 60.0, "the end of the other one")
+        assert ended() == ["left"]
+        shown = user.types("launch", "list")
+        assert [line.split()[-1] for line in shown.stdout.splitlines() if line.startswith("left")] == ["ended"]
+        assert shown.stderr == "1 fleet ended; remove from the list with: archive launch stop --ended\n"
+        (stopped,) = check("launch stop", user.types("launch", "stop", "--ended", "--json").stdout)
+        assert (stopped["fleets"], stopped["trainers"]) == (["left"], 0)
+    assert ended() == ["followed"]
+    assert [fleet.name for fleet in records.saved(store_settings)] == ["followed"]
+
+
 def reason(settings) -> str:
     """Return why no other machine can reach a server of the tests."""
     return "a database that other machines reach" if settings.embedded else "an address that other machines reach"
@@ -57,7 +83,7 @@ def test_mistakes_show_before_anything_starts(user, store_settings, tmp_path, mo
     assert "must be a duration such as 90s" in said("slurm", "--time", "soon")
     assert "threads of the launcher local must be a whole number >= 1, got '0'" in said("local", "--threads", "0")
     assert said("local", "--study", "nope") == "error: unknown study 'nope': the archive has none yet"
-    assert said("stop") == "error: name the fleets to stop (archive launch list), or give --all"
+    assert said("stop") == "error: name the fleets to stop (archive launch list), or give --all or --ended"
     assert user.types("launch", "stop", "--all").stderr == "there are no fleets\n"
     # Other machines, as far as this one knows: Slurm's commands are not here.
     monkeypatch.setitem(user.environment, "PATH", str(tmp_path))

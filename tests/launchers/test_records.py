@@ -49,6 +49,19 @@ def test_a_stop_waits_for_the_trainers_that_are_being_started(saved):
     assert (saved.folder / records.STOPPING).exists()
 
 
+def test_a_fleet_is_attended_by_any_number_of_processes(saved, monkeypatch):
+    assert not records.is_attended(saved)
+    with records.attending(saved):
+        with records.attending(saved):
+            assert records.is_attended(saved)
+        assert records.is_attended(saved)
+    assert not records.is_attended(saved)
+    # A file system without locks cannot tell.
+    monkeypatch.setattr("fcntl.flock", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks")))
+    with records.attending(saved):
+        assert records.is_attended(saved)
+
+
 def test_two_commands_that_choose_one_name_do_not_share_a_fleet(saved):
     name = records.new_name(saved.settings, "local", None)
     first = records.add(replace(saved, name=name, arguments=("--study", "first")))

@@ -127,6 +127,8 @@ def test_an_engine_is_asked_for_what_is_left_of_the_budget(tmp_path, monkeypatch
         own.keep_alive(10, 20)
         assert len(ids) == 10
         (saved,) = records.saved(settings)
+        # Trainers that have all left are replaced when there is work.
+        assert records.is_attended(saved)
         assert saved.options == {"partition": "gpu"} and (saved.lower, saved.upper) == (0, 64)
         assert "--parent" not in saved.arguments and "--idle" in saved.arguments
         # Those that have ended are not replaced beyond the work.
