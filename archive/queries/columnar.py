@@ -61,7 +61,7 @@ RETURN id, e.seconds AS seconds
 
 def best_per_operation(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
     """Answer `best-per-operation`."""
-    columns = ["task", "protocol", "operation", "networks", "evaluations", "best", "mean", "architecture"]
+    columns = ["task", "protocol", "objective", "operation", "networks", "evaluations", "best", "mean", "architecture"]
     groups = _of_tasks(connection, params, [*_VALUED, "operations"], deadline)
     return None if groups is None else QueryResult(columns, [row for group in groups for row in _best(group, params)])
 
@@ -85,7 +85,8 @@ def _best(group: Sequence[StudyResults], params: Parameters) -> Rows:
 
 def motif(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
     """Answer `motif`."""
-    columns = ["task", "protocol", "space", "motif", "networks", "evaluations", "mean", "std", "lowest", "highest"]
+    columns = ["task", "protocol", "objective", "space", "motif", "networks", "evaluations"]
+    columns += ["mean", "std", "lowest", "highest"]
     groups = _of_tasks(connection, params, [*_VALUED, "space", "motifs"], deadline)
     return None if groups is None else QueryResult(columns, [row for group in groups for row in _motif(group, params)])
 
@@ -128,7 +129,7 @@ def cost(connection: Connection, params: Parameters, deadline: float = math.inf)
         if one.columns["number"]:
             count = len(one.columns["number"])
             rows.append((one.task, one.protocol, one.study, count, spent, spent / 3600, mean, epochs))
-    return QueryResult(columns, rows)
+    return QueryResult(columns, sorted(rows, key=lambda row: row[:3]))
 
 
 def frontier(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
@@ -146,7 +147,7 @@ def frontier(connection: Connection, params: Parameters, deadline: float = math.
         return None
     met = ([_met(one, limits.get(one.study, ())) for one in group] for group in groups)
     rows = [row for group in met for row in _frontier(group, params, names)]
-    return QueryResult(["protocol", "architecture", "value", "cost"], rows)
+    return QueryResult(["protocol", "objective", "architecture", "value", "cost"], rows)
 
 
 def _met(one: StudyResults, constraints: Sequence[Constraint]) -> StudyResults:
@@ -156,7 +157,7 @@ def _met(one: StudyResults, constraints: Sequence[Constraint]) -> StudyResults:
 
 
 def _frontier(group: Sequence[StudyResults], params: Parameters, names: Sequence[str]) -> Rows:
-    columns, values, (_, protocol) = _usable(group)
+    columns, values, (_, *places) = _usable(group)
     sources = [columns.get(name, [None] * len(values)) for name in names]
     known = [next((value for value in row if value is not None), None) for row in zip(*sources, strict=True)]
     usable = np.flatnonzero([value is not None and not math.isnan(value) for value in known])
@@ -164,7 +165,8 @@ def _frontier(group: Sequence[StudyResults], params: Parameters, names: Sequence
     scores = values[usable] * _sign(group, params)
     for at in pareto.front(costs, scores):
         same = usable[(costs == costs[at]) & (scores == scores[at])]
-        yield protocol, min(columns["architecture"][one] for one in same), float(values[usable[at]]), known[usable[at]]
+        first = min(columns["architecture"][one] for one in same)
+        yield *places, first, float(values[usable[at]]), known[usable[at]]
 
 
 def duplicates(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
@@ -252,7 +254,7 @@ def _tasks(connection: Connection, params: Parameters) -> list[tuple[str, str, l
 def _of_tasks(
     connection: Connection, params: Parameters, columns: Sequence[str], deadline: float
 ) -> list[list[StudyResults]] | None:
-    """Return columns of the studies of each task; None if a task has results without a study."""
+    """Return columns of the studies of each task and objective; None if a task has results without a study."""
     groups = {(task, protocol): names for task, protocol, names in _tasks(connection, params)}
     per_task = []
     for row in connection.read(lambda tx: tx.run(TASKS).data()):
@@ -261,7 +263,7 @@ def _of_tasks(
             group = result_columns.read(connection, groups.get((row["task"], row["protocol"]), []), columns, deadline)
             if measured > sum(len(one.columns["number"]) for one in group):
                 return None
-            per_task += [group] if group else []
+            per_task += result_columns.by_objective(group, params.get("objective"))
     return per_task
 
 
@@ -270,21 +272,21 @@ def _measured(tx: ManagedTransaction, id_: str) -> int:
 
 
 def _sign(group: Sequence[StudyResults], params: Parameters) -> float:
-    """Return the sign that makes larger values of a task better: as requested, or as in all of its studies."""
+    """Return the sign that makes larger values better: as requested, or as in all studies of the group."""
     minimise = params["minimise"]
     if minimise is None:
         minimise = {one.direction for one in group} == {"minimise"}
     return -1.0 if minimise else 1.0
 
 
-def _usable(group: Sequence[StudyResults]) -> tuple[result_columns.Columns, NDArray[np.float64], tuple[str, str]]:
-    """Return the columns of the whole results with a number as value, these values, and task and protocol."""
+def _usable(group: Sequence[StudyResults]) -> tuple[result_columns.Columns, NDArray[np.float64], tuple[str, ...]]:
+    """Return the columns of whole results with a number as value, these values, and task, protocol and objective."""
     columns = result_columns.joined([one.columns for one in group])
     values = np.array(columns["value"], np.float64)
     usable = ~np.isnan(values) & np.array([partial is None for partial in columns["partial"]], bool)
     if not usable.all():
         columns = {name: list(compress(column, usable)) for name, column in columns.items()}
-    return columns, values[usable], (group[0].task, group[0].protocol)
+    return columns, values[usable], (group[0].task, group[0].protocol, group[0].objective)
 
 
 def _different(codes: NDArray[np.int64]) -> int:

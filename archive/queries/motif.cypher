@@ -1,20 +1,28 @@
 // Effect of a motif: networks with and without a skip around two convolutions of 3 x 3.
-// Results of trainings that paused at a rung are left out.
+// Each objective of a task under a protocol is separate. Imported results belong to the objective of the studies; they
+// have none if studies have several. Results of trainings that paused at a rung are left out.
 // $task = null         Name of the task; null stands for all tasks.
 // $protocol = null     Name of the training protocol; null stands for all protocols.
+// $objective = null    Objective of the studies; null stands for all objectives.
 // $operations = ["conv3", "res3", "conv3x3-bn-relu", "nor_conv_3x3"]    The two layers in a row.
 // $skips = ["skip_connect"]    Layers that pass on their input; an edge around the two layers is a skip as well.
 MATCH (t:Task)
 WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $protocol)
+OPTIONAL MATCH (s:Study)-[:ON]->(t)
+WITH t, collect(DISTINCT s.objective) AS objectives
 MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
 WHERE e.partial IS NULL AND NOT isNaN(e.value)
+OPTIONAL MATCH (e)<-[:RESULTED_IN]-(:Proposal)<-[:PROPOSED]-(s:Study)
+WITH t, e, a, coalesce(s.objective, CASE WHEN size(objectives) = 1 THEN objectives[0] END) AS objective
+WHERE $objective IS NULL OR objective = $objective
 OPTIONAL MATCH (a)-[:HAS_LAYER]->(before:Layer)-[:FEEDS]->(one:Layer)-[:FEEDS]->(two:Layer)-[:FEEDS]->(after:Layer)
 WHERE one.op IN $operations AND two.op IN $operations
 OPTIONAL MATCH (before)-[past:FEEDS]->(after)
 OPTIONAL MATCH (before)-[:FEEDS]->(skip:Layer)-[:FEEDS]->(after)
 WHERE skip.op IN $skips
-WITH t.name AS task, t.protocol AS protocol, a.space AS space, a.key AS architecture, e.id AS evaluation,
+WITH t.name AS task, t.protocol AS protocol, objective, a.space AS space, a.key AS architecture, e.id AS evaluation,
      e.value AS value, count(past) + count(skip) > 0 AS motif
-RETURN task, protocol, space, motif, count(DISTINCT architecture) AS networks, count(evaluation) AS evaluations,
-       avg(value) AS mean, stDev(value) AS std, min(value) AS lowest, max(value) AS highest
-ORDER BY task, protocol, space, motif DESC
+RETURN task, protocol, objective, space, motif, count(DISTINCT architecture) AS networks,
+       count(evaluation) AS evaluations, avg(value) AS mean, stDev(value) AS std, min(value) AS lowest,
+       max(value) AS highest
+ORDER BY task, protocol, objective, space, motif DESC

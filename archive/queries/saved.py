@@ -4,7 +4,7 @@
 
 The rows are those of the query's text. Two kinds of queries are computed in Python: what Cypher cannot express
 (`archive.queries.contributions`), and queries over all results of a task, which are faster from columns of results
-(`archive.queries.columnar`). A study, task or protocol in a parameter must exist.
+(`archive.queries.columnar`). A study, task, protocol or objective in a parameter must exist.
 """
 
 from __future__ import annotations
@@ -31,6 +31,12 @@ MATCH (t:Task)
 RETURN t.name AS task, t.protocol AS protocol
 """
 
+OBJECTIVES = """
+MATCH (s:Study)-[:ON]->(t:Task)
+WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $protocol)
+RETURN DISTINCT s.objective AS objective
+"""
+
 PRICED = """
 MATCH (t:Task {name: $task})
 WHERE $protocol IS NULL OR t.protocol = $protocol
@@ -46,7 +52,7 @@ WITH e, a LIMIT 100
 RETURN keys(e) AS result, keys(a) AS network
 """
 
-_NAMES = ("study", "task", "protocol")
+_NAMES = ("study", "task", "protocol", "objective")
 
 FINISHING: Mapping[str, Callable[[QueryResult], QueryResult]] = MappingProxyType({"contributions": contributions})
 """Functions that compute the answer from the rows of a query."""
@@ -72,7 +78,8 @@ def run(
         timeout: Seconds after which the server ends it.
 
     Raises:
-        UnknownNameError: There is no such query, study, task or protocol, or the query has no such parameter.
+        UnknownNameError: There is no such query, study, task, protocol or objective, or the query has no such
+            parameter.
         UsageError: A parameter is missing.
         QueryError: It took too long.
     """
@@ -122,11 +129,20 @@ def _values(name: str, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _check_names(connection: Connection, values: Mapping[str, Any]) -> None:
-    study, task, protocol = (values.get(name) for name in _NAMES)
+    study, task, protocol, objective = (values.get(name) for name in _NAMES)
     if study is not None:
         studies.read(connection, study)
-    if task is None and protocol is None:
-        return
+    if task is not None or protocol is not None:
+        _check_task(connection, task, protocol)
+    if objective is not None:
+        asked = {"task": task, "protocol": protocol}
+        objectives = connection.read(lambda tx: [row["objective"] for row in tx.run(OBJECTIVES, asked)])
+        if objective not in objectives:
+            of = "".join(f" of the {kind} {each!r}" for kind, each in asked.items() if each is not None)
+            raise UnknownNameError(f"objective{of}", objective, objectives, "no study has one")
+
+
+def _check_task(connection: Connection, task: str | None, protocol: str | None) -> None:
     known = connection.read(lambda tx: [(row["task"], row["protocol"]) for row in tx.run(TASKS)])
     tasks = {name for name, _ in known}
     if task is not None and task not in tasks:

@@ -48,7 +48,7 @@ UNWIND $studies AS name
 MATCH (s:Study {name: name})
 USING INDEX SEEK s:Study(name)
 MATCH (s)-[:ON]->(t:Task)
-RETURN name AS study, s.direction AS direction, t.name AS task, t.protocol AS protocol
+RETURN name AS study, s.objective AS objective, s.direction AS direction, t.name AS task, t.protocol AS protocol
 ORDER BY study
 """
 
@@ -78,6 +78,7 @@ class StudyResults:
 
     Attributes:
         study: Name of the study.
+        objective: Name of its objective, the first one of several.
         direction: Whether larger or smaller values are better.
         task: Name of its task.
         protocol: Name of its training protocol.
@@ -86,6 +87,7 @@ class StudyResults:
     """
 
     study: str
+    objective: str
     direction: str
     task: str
     protocol: str
@@ -224,3 +226,11 @@ def joined(several: Iterable[Columns]) -> Columns:
         for name, column in columns.items():
             concatenated.setdefault(name, []).extend(column)
     return concatenated
+
+
+def by_objective(results: Iterable[StudyResults], name: str | None = None) -> list[list[StudyResults]]:
+    """Return the results of studies in one group for each objective, by its name; those of one objective if asked."""
+    groups: dict[str, list[StudyResults]] = {}
+    for one in results:
+        groups.setdefault(one.objective, []).append(one)
+    return [groups[each] for each in sorted(groups) if name in (None, each)]

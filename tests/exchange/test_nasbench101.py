@@ -118,7 +118,7 @@ def test_they_become_evaluations_once(archive, file):
     assert sorted(each.value for each in found) == [0.7, 0.9, 0.91]
     assert len({each.architecture.key for each in found}) == 2
     assert archive.architectures.details(found[0].architecture.key)["params"] == 2_694_282
-    assert archive.named("frontier", task="nb101").rows[0][2] == 0.91
+    assert archive.named("frontier", task="nb101").rows[0][3] == 0.91
 
 
 @examples(5)

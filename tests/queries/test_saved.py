@@ -85,7 +85,7 @@ def test_the_best_value_follows_the_direction_of_the_studies(archive, networks, 
     for name, given in (("best-per-operation", {}), ("frontier", {"cost": "mass"})):
         query = catalogue.get(name)
         for task in ("digits", "other"):
-            whole = {"protocol": None, **given, "task": task, "minimise": minimise[task]}
+            whole = {"protocol": None, "objective": None, **given, "task": task, "minimise": minimise[task]}
             asked = archive.named(name, task=task, **given).rows
             assert asked == archive.named(name, task=task, minimise=minimise[task], **given).rows
             assert asked != archive.named(name, task=task, minimise=not minimise[task], **given).rows
@@ -246,15 +246,51 @@ def test_results_that_violate_the_constraints_are_not_on_the_frontier(archive, p
     assert both(archive, "frontier", **given) == whole
     archive.query(BOUND, write=True)
     limited = both(archive, "frontier", **given)
-    assert limited and all(row[2] <= 0.5 for row in limited)
+    assert limited and all(row[3] <= 0.5 for row in limited)
     points = plots_of.value_and_cost(archive, "one", "mass")
-    assert [row[2] for row in limited] == points.value[points.front].tolist()
+    assert [row[3] for row in limited] == points.value[points.front].tolist()
     # Imported results belong to no study, and have no constraints.
     imported = [("i/1", networks[0].key, Result(2.0))]
     Evaluations(archive.connection, archive.architectures).add("digits", "digits/1", imported)
-    assert both(archive, "frontier", **given)[-1][2] == 2.0
+    assert both(archive, "frontier", **given)[-1][3] == 2.0
     archive.query("MATCH (e:Evaluation) REMOVE e.metric_latency_ms", write=True)
-    assert [row[2] for row in both(archive, "frontier", **given)] == [2.0]
+    assert [row[3] for row in both(archive, "frontier", **given)] == [2.0]
+
+
+def test_studies_of_different_objectives_on_one_task_are_separate(archive, networks):
+    values = {"accuracy": [0.5, 0.25, 0.75, 0.125], "params": [3000.0, 1000.0, 4000.0, 2000.0]}
+    for objective, direction in (("params", "minimise"), ("accuracy", "maximise")):
+        steps = [
+            ("random", Suggestion(network), value, {})
+            for network, value in zip(networks, values[objective], strict=False)
+        ]
+        evaluate(archive, objective, *steps, objective=objective, direction=direction)
+    questions = {"best-per-operation": {}, "motif": {}, "frontier": {"task": "digits", "cost": "mass"}}
+    for name, given in questions.items():
+        answer = archive.named(name, **given)
+        at = answer.columns.index("objective")
+        assert both(archive, name, **given) == both(archive, name, **given, objective="accuracy") + both(
+            archive, name, **given, objective="params"
+        )
+        assert [*dict.fromkeys(row[at] for row in answer.rows)] == ["accuracy", "params"]
+    best = {row["objective"]: row for row in reversed(rows(archive.named("best-per-operation")))}
+    assert (best["accuracy"]["best"], best["params"]["best"]) == (0.75, 1000.0)
+    front = {row["objective"]: row["value"] for row in rows(archive.named("frontier", task="digits", cost="mass"))}
+    assert front == {"accuracy": 0.75, "params": 1000.0}
+    for name, given in questions.items():
+        with pytest.raises(UnknownNameError, match=r"unknown objective.* 'accurcy': did you mean accuracy"):
+            archive.named(name, **given, objective="accurcy")
+    # Imported results belong to the only objective; of two, to neither.
+    Evaluations(archive.connection, archive.architectures).add(
+        "digits", "digits/1", [("i/1", networks[0].key, Result(9.0))]
+    )
+    assert {row["highest"]: row["objective"] for row in rows(archive.named("motif"))}[9.0] is None
+    for name, given in questions.items():
+        assert both(archive, name, **given)
+    archive.query("MATCH (p:Proposal {study: 'params'})-[:RESULTED_IN]->(e) DETACH DELETE p, e", write=True)
+    archive.query("MATCH (s:Study {name: 'params'}) DETACH DELETE s", write=True)
+    assert {row["objective"] for row in rows(archive.named("motif"))} == {"accuracy"}
+    assert max(row["best"] for row in rows(archive.named("best-per-operation", objective="accuracy"))) == 9.0
 
 
 def test_the_lineage_of_a_network_without_parents(archive, networks):

@@ -145,7 +145,7 @@ def test_a_changed_value_is_what_everything_reads(archive, write):
     history, _ = provenance.history_of(archive, archive.studies.get("one"))
     assert [one.score for one in history.observations if one.id == "one#00002"] == [99.0]
     assert frames.evaluations(archive, "one").loc["one#00002", ["value", "metric_accuracy"]].tolist() == [99.0, 99.0]
-    assert max(row[5] for row in archive.named("best-per-operation").rows) == 99.0
+    assert max(row[6] for row in archive.named("best-per-operation").rows) == 99.0
     assert archive.studies.list()[0].best == 99.0
 
 
@@ -254,7 +254,7 @@ def test_with_imported_results_the_text_is_asked(archive):
     values = {"task": None, "protocol": None, "minimise": False}
     assert columnar.best_per_operation(archive.connection, values) is None
     best = saved.run(archive.connection, "best-per-operation")
-    assert max(row[5] for row in best.rows) == 9.0
+    assert max(row[6] for row in best.rows) == 9.0
 
 
 def test_a_question_that_takes_too_long_is_given_up(archive):

@@ -170,7 +170,7 @@ def test_an_answer_without_rows_says_so_and_has_its_columns(archive, types):
     assert (code, json.loads(out), err) == (0, {**VERSION, "columns": ["a", "n.b"], "rows": [], "truncated": False}, "")
     frontier = ("query", "--named", "frontier", "-p", "task=digits", "-p", "cost=latency[ms]")
     why = "no rows: none of the 3 results has latency[ms]; they have accuracy, epochs, mass, seconds\n"
-    assert types(*frontier, "--csv") == (0, "protocol,architecture,value,cost\n", why)
+    assert types(*frontier, "--csv") == (0, "protocol,objective,architecture,value,cost\n", why)
     assert types(*frontier) == (0, "", why)
     code, out, err = types(*frontier, "--json")
     assert (json.loads(out)["rows"], err) == ([], why)
@@ -203,7 +203,7 @@ def test_a_table_is_imported_for_every_search_to_know(archive, types, tmp_path):
     assert sorted(each.value for each in found) == [80, 81, 82, 83, 84]
     assert {each.metrics["latency"] for each in found} == {7.5}
     frontier = archive.named("frontier", task=found[0].task)
-    assert [row[2:] for row in frontier.rows] == [(80 + at, 250_000 * at) for at in range(5)]
+    assert [row[3:] for row in frontier.rows] == [(80 + at, 250_000 * at) for at in range(5)]
     # What a search would find is what was imported.
     task = registry.get("table:cells.csv#accuracy")
     for each in found:
