@@ -39,6 +39,17 @@ def test_the_token_is_asked_for_and_leads_to_what_was_wanted(visit, archive):
     page.get_by_role("heading", name=EVIL).wait_for()
 
 
+TEXTS = """() => {
+  window.texts = new Set();
+  const { fillText } = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+    window.texts.add(text);
+    fillText.call(this, text, ...rest);
+  };
+}"""
+"""Collects the texts of pictures, such as the titles of axes."""
+
+
 def test_several_objectives_are_shown_and_grow(visit, archive):
     def tell(value, loss):
         claim = archive.proposals.claim("trainer", study="study")
@@ -53,6 +64,21 @@ def test_several_objectives_are_shown_and_grow(visit, archive):
     page.get_by_role("img", name="Results in two objectives, with the Pareto set").wait_for()
     tell(0.25, 2.0)
     page.get_by_text("2 of 3 results are in the Pareto set").wait_for()
+    # The best so far in any objective, as results arrive.
+    progress = page.locator("section").filter(has=page.get_by_role("heading", name="Progress"))
+    page.evaluate(TEXTS)
+    progress.get_by_label("objective").select_option("loss")
+    page.wait_for_function("window.texts.has('loss')")
+    assert "progress=loss" in page.url
+    tell(0.125, 1.0)
+    page.get_by_text("3 of 4 results are in the Pareto set").wait_for()
+    picture = page.get_by_role("img", name="Value of each evaluation, with the best so far")
+    picture.focus()
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+    page.locator(".points .tip:visible", has_text="loss 1").wait_for()
+    page.reload()
+    assert progress.get_by_label("objective").input_value() == "loss"
 
 
 def test_a_study_grows_while_its_page_is_open(visit, archive):

@@ -52,6 +52,22 @@ def test_points_are_the_results_of_the_study(archive, client):
     assert [each["number"] for each in head["running"]] == [3]
 
 
+@pytest.mark.every_server
+def test_points_have_the_values_of_all_objectives(archive, client):
+    evaluate(archive, [0.5], "one")
+    _, found = columns(client.get("/api/study/points?study=one"))
+    assert "objective_2" not in found
+    further = (Objective("loss", "minimise"), Objective("size", "minimise"))
+    archive.studies.create(study(objective="accuracy", further=further))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    outcomes = [Result(0.5, {"accuracy": 0.5, "loss": 3.0, "size": 7.0}), Result(0.25, {"accuracy": 0.25, "loss": 2.0})]
+    archive.proposals.create("study", agent, suggest(cells(2)), outcomes=outcomes)
+    _, found = columns(client.get("/api/study/points?study=study"))
+    assert [list(found[name]) for name in ("value", "objective_2")] == [[0.5, 0.25], [3.0, 2.0]]
+    assert found["objective_3"][0] == 7.0 and np.isnan(found["objective_3"][1])
+    assert "objective_4" not in found
+
+
 def test_several_objectives_have_a_best_each_and_a_pareto_set(archive, client):
     further = (Objective("loss", "minimise"),)
     networks = cells(5)

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from archive.dashboard import news as module
+from archive.dashboard.feeds.fields import NUMBER, STATE, VALUE
 from archive.dashboard.feeds.studies import StudiesFeed
-from archive.dashboard.feeds.study import NUMBER, STATE, VALUE
 from archive.dashboard.news import News
 from archive.errors import UnknownNameError
 from archive.store.records import Objective, Result

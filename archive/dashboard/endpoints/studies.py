@@ -14,7 +14,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from archive.dashboard.endpoints.inputs import archive_of, choice, integer, named_study, news_of
-from archive.dashboard.feeds.study import ABOUT, FEASIBLE_AT, FIELDS, NUMBER, RUNS, STATE, VALUE, Row, StudyFeed
+from archive.dashboard.feeds.fields import FEASIBLE_AT, FIELDS, NUMBER, OF_OBJECTIVES, STATE, VALUE, Row
+from archive.dashboard.feeds.study import ABOUT, RUNS, StudyFeed
 from archive.dashboard.wire import binary_response, json_response, table
 from archive.errors import UsageError
 from archive.queue import event_log
@@ -81,6 +82,7 @@ def _table_of(feed: StudyFeed, version: str) -> bytes:
     agents = sorted({name for name in of_agents if name is not None})
     numbers = {name: at for at, name in enumerate(agents)} | {None: 0}
     states = {name: at for at, name in enumerate(STATES)}
+    kinds = {**NUMBERS, **dict.fromkeys([*OF_OBJECTIVES][: len(feed.study.further)], "f8")}
     return table(
         {"version": version, ABOUT: feed.entry(ABOUT), RUNS: feed.entry(RUNS), "states": STATES, "agents": agents},
         {
@@ -88,7 +90,7 @@ def _table_of(feed: StudyFeed, version: str) -> bytes:
             "state": ("u1", [states[name] for name in column("state")]),
             "agent": ("u4", [numbers[name] for name in of_agents]),
             "reused": ("u1", [source is not None for source in column("answered_from")]),
-            **{name: (kind, np.array(column(name), dtype=np.float64)) for name, kind in NUMBERS.items()},
+            **{name: (kind, np.array(column(name), dtype=np.float64)) for name, kind in kinds.items()},
         },
     )
 

@@ -23,43 +23,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from archive.dashboard.feeds.base import Entries, Feed
+from archive.dashboard.feeds.fields import COLLECTED, FEASIBLE_AT, FIELDS, NUMBER, REASON, STATE, VALUE, WHOLE_AT, Row
 from archive.store.properties import CURVE, EPOCH, proposal_id, with_prefix
 from archive.store.records import State, Study, is_cancelled, sign
 from archive.store.studies import studies
-from archive.store.studies.creation import FEASIBLE, WHOLE, constraint_lists, objective_names
+from archive.store.studies.creation import constraint_lists, objective_names
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
-
-FIELDS: Mapping[str, str] = {
-    "number": "p.number",
-    "state": "p.state",
-    "value": "e.value",
-    "mean": "p.mean",
-    "std": "p.std",
-    "agent": "p.agent",
-    "architecture": "p.architecture",
-    "epochs": "e.epochs",
-    "seconds": "e.seconds",
-    "finished": "p.finished",
-    "params": "e.metric_params",
-    "flops": "e.metric_flops",
-    "latency_ms": "e.metric_latency_ms",
-    "peak_memory_bytes": "e.metric_peak_memory_bytes",
-    "rung": "p.rung",
-    "worker": "p.worker",
-    "reason": "p.reason",
-    "answered_from": "e.answered_from",
-    # Parameters stand for the study's node: these queries start from proposals, and it would cost a look-up each.
-    "feasible": f"coalesce({FEASIBLE.replace('s.', '$')}, false)",
-    "whole": f"coalesce({WHOLE.replace('s.', '$')}, false)",
-}
-"""Fields of a row with their places in the database."""
-
-NUMBER, STATE, VALUE = (list(FIELDS).index(name) for name in ("number", "state", "value"))
-REASON, FEASIBLE_AT, WHOLE_AT = (list(FIELDS).index(name) for name in ("reason", "feasible", "whole"))
-
-_COLLECTED = f"collect([{', '.join(FIELDS.values())}])"
 
 EXTENT = """
 MATCH (s:Study {name: $study})
@@ -72,7 +43,7 @@ ALL = f"""
 MATCH (p:Proposal {{study: $study}})
 USING INDEX SEEK p:Proposal(study)
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-WITH p.number / 1000 AS part, {_COLLECTED} AS rows
+WITH p.number / 1000 AS part, {COLLECTED} AS rows
 RETURN rows
 """
 
@@ -84,7 +55,7 @@ UNWIND $ids AS id
 MATCH (p:Proposal {{id: id}})
 USING INDEX SEEK p:Proposal(id)
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-RETURN {_COLLECTED} AS rows
+RETURN {COLLECTED} AS rows
 """
 
 OPEN = f"""
@@ -92,7 +63,7 @@ MATCH (p:Proposal {{open: $study}})
 USING INDEX SEEK p:Proposal(open)
 WHERE p.state IN ['WAITING', 'RUNNING']
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-RETURN {_COLLECTED} AS rows
+RETURN {COLLECTED} AS rows
 """
 
 # In a list, because ArcadeDB would seek by state, through the entries of all studies (`archive.queue.claims`).
@@ -119,8 +90,6 @@ RECHECKED = 200
 """Number of failed and pruned proposals that a look reads again."""
 LOOKS = 3
 """Number of looks that read a proposal again after it was open: ArcadeDB may expose a commit half-way."""
-
-Row = tuple[Any, ...]
 
 
 class StudyFeed(Feed):

@@ -10,10 +10,10 @@ import { request, studyPath } from "./page.js";
 
 const ARRAYS = { f8: Float64Array, f4: Float32Array, u4: Uint32Array, u1: Uint8Array };
 
-/** Fields of a row of the news, in the order of archive/dashboard/feeds/study.py. */
+/** Fields of a row of the news, in the order of archive/dashboard/feeds/fields.py. */
 export const FIELDS = ["number", "state", "value", "mean", "std", "agent", "architecture", "epochs", "seconds", "finished",
   "params", "flops", "latency_ms", "peak_memory_bytes", "rung", "worker", "reason", "answered_from",
-  "feasible"];
+  "objective_2", "objective_3", "objective_4", "feasible"];
 
 /**
  * Read the binary form of a table.

@@ -18,9 +18,10 @@ const progress = new Scatter("Value of each evaluation, with the best so far", {
 const front = new Scatter("Value against cost, with the front", { describe, open });
 const predicted = new Scatter("Observed against predicted value", { describe, open });
 const frontTools = el("div.tools");
+const objectiveTools = el("span");
 
 export const progressCard = section("Progress", el("div.tools", {},
-  choice("against", Object.entries(AXES), address.get("x") ?? "number", (x) => { carry({ x: x === "number" ? null : x }); showProgress(); }), legend),
+  choice("against", Object.entries(AXES), address.get("x") ?? "number", (x) => { carry({ x: x === "number" ? null : x }); showProgress(); }), objectiveTools, legend),
 progress.element);
 export const frontCard = section("Value against cost", frontTools, front.element);
 export const predictedCard = section("Predicted and observed", predicted.element);
@@ -42,12 +43,18 @@ function describe(at) {
   const { points } = study;
   const value = (/** @type {string} */ column) => points.columns[column][at];
   const lines = [`#${value("number")}  ${points.about.objective} ${number(value("value"))}`, points.agents[value("agent")] ?? ""];
+  for (const [place, { name }] of points.about.objectives.entries()) {
+    if (place) lines.push(`${name} ${number(value(columnOf(place)))}`);
+  }
   for (const [column, title] of Object.entries(COSTS)) {
     if (value(column) === value(column)) lines.push(`${title}: ${number(value(column))}`);
   }
   if (value("mean") === value("mean")) lines.push(`predicted: ${number(signed(value("mean")))} ± ${number(value("std"))}`);
   return lines.filter(Boolean).map((line, place) => el(place ? "div" : "b", {}, line));
 }
+
+/** Column of the values of an objective, by its place. @param {number} place */
+const columnOf = (place) => (place ? `objective_${place + 1}` : "value");
 
 function showLegend() {
   const used = study.points.agents.slice(0, COLOURS.length);
@@ -57,12 +64,16 @@ function showLegend() {
 function showProgress() {
   const { points } = study;
   const by = address.get("x") ?? "number";
-  const whole = points.comparable();
-  const y = points.column("value");
+  const { objectives } = points.about;
+  const place = Math.max(0, objectives.findIndex((/** @type {any} */ each) => each.name === address.get("progress")));
+  offer(objectiveTools, objectives, () => [objectives.length > 1 && choice("objective", objectives.map((/** @type {any} */ each) => [each.name, `${each.name} (${each.direction})`]),
+    objectives[place].name, (name) => { carry({ progress: name === objectives[0].name ? null : name }); showProgress(); })]);
+  const y = points.column(columnOf(place));
+  const whole = points.comparable().map((each, at) => Number(each && Number.isFinite(y[at])));
   const x = by === "spent" ? points.spent("seconds") : by === "epochs_spent" ? points.spent("epochs") : points.column(by === "finished" ? "finished" : "number");
   const shown = y.map((/** @type {number} */ value, /** @type {number} */ at) => Number(Number.isFinite(value) && x[at] === x[at]));
-  progress.show({ x, y, kind: points.column("agent"), shown, xTitle: AXES[/** @type {"number"} */ (by)], yTitle: points.about.objective,
-    time: by === "finished", lines: [{ points: improvements(x, y, whole, sign()), kind: "--ink", step: true }] });
+  progress.show({ x, y, kind: points.column("agent"), shown, xTitle: AXES[/** @type {"number"} */ (by)], yTitle: objectives[place].name,
+    time: by === "finished", lines: [{ points: improvements(x, y, whole, objectives[place].direction === "minimise" ? -1 : 1), kind: "--ink", step: true }] });
 }
 
 function showFront() {
