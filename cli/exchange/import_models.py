@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,9 +40,19 @@ def result_options(command: F) -> F:
             metavar="FILE",
             help=f"Results as a JSON object: {', '.join(RESULT_FIELDS)}.",
         ),
-        click.option("--task", type=TASK, help="Task of the results, or of the study."),
-        click.option("--protocol", type=PROTOCOL, show_default="TASK/own", help="Training protocol."),
-        click.option("--objective", metavar="NAME", show_default="the first metric", help="Metric that is the value."),
+        click.option("--task", type=TASK, show_default="the study's", help="Task of the results, or of the study."),
+        click.option(
+            "--protocol",
+            type=PROTOCOL,
+            show_default="the study's, else TASK/own, or the task's to train it",
+            help="Training protocol.",
+        ),
+        click.option(
+            "--objective",
+            metavar="NAME",
+            show_default="the study's, else the first metric or the task's",
+            help="Metric that is the value.",
+        ),
         click.option("--minimise", is_flag=True, help="Smaller values are better."),
         click.option(
             "--study", type=STUDY, help="Study to add the model to. Without a metric it waits there for a trainer."
@@ -85,7 +96,7 @@ def model(
     from archive.trainer.intake.factories import model_of
     from archive.trainer.intake.models import import_model
 
-    place, result = _results(given, reference)
+    place, result = _results(_completed(ctx, given), reference)
     shapes = [read_input(text) for text in inputs]
     made = model_of(reference, assignments(assigned, "an argument of the factory"), meta=meta)
     imported = import_model(made, shapes, fold=given["fold"])
@@ -117,13 +128,30 @@ def onnx_file(ctx: click.Context, /, file: Path, inputs: tuple[str, ...], **give
     from archive.trainer.intake.onnx_graphs import files
     from archive.trainer.intake.onnx_graphs.module import OnnxModule
 
-    place, result = _results(given, file.name)
+    place, result = _results(_completed(ctx, given), file.name)
     model = files.read(file)
     shapes, batch = ([read_input(text) for text in inputs], None) if inputs else files.inputs(model)
     imported = import_model(OnnxModule(model, batch), shapes, fold=given["fold"])
     if place is not None and result is None:
         _check_trainable(imported, place)
     _store(ctx, imported.architecture, imported.params, imported.flops, place, result, given)
+
+
+def _completed(ctx: click.Context, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options, with those of the study, if it exists, where they are left out."""
+    if given["study"] is None:
+        return given
+    with open_archive(ctx) as archive:
+        if given["study"] not in archive.studies.names():
+            return given
+        study = archive.studies.get(given["study"])
+    if given["task"] not in (None, study.task):
+        return given
+    completed = {**given, "task": study.task, "protocol": given["protocol"] or study.protocol}
+    if given["objective"] is None:
+        completed["objective"] = study.objective
+        completed["minimise"] = given["minimise"] or study.direction == "minimise"
+    return completed
 
 
 def _results(given: Mapping[str, Any], origin: str) -> tuple[Place | None, Result | None]:
@@ -141,7 +169,7 @@ def _results(given: Mapping[str, Any], origin: str) -> tuple[Place | None, Resul
         if not _is_number(value) or not math.isfinite(value):
             raise UsageError(f"the metric {name} must be a finite number, got {value!s:.60}")
     for option in ("results", "objective", "minimise"):
-        if given[option] and not metrics:
+        if given[option] and not metrics and (option == "results" or not given["study"]):
             raise UsageError(f"--{option} needs a metric: by --metric, or as one of metrics in the file of --results")
     if given["task"] is None:
         if metrics or given["study"] or given["protocol"]:
@@ -162,12 +190,22 @@ def _results(given: Mapping[str, Any], origin: str) -> tuple[Place | None, Resul
 def _trained(given: Mapping[str, Any]) -> Place:
     """Return the place of a model that a trainer evaluates."""
     from archive.exchange.importers.models import Place
+    from archive.store.protocol_names import ProtocolName, check_word
     from archive.trainer.tasks import registry
 
     if not given["study"]:
         raise UsageError("--task needs a metric, or --study for the model to be trained in")
     task = registry.get(given["task"])
-    return Place(task.name, task.protocol(given["protocol"]).name, task.objective, task.direction, given["study"])
+    named = ProtocolName.parse(task.protocol(given["protocol"]).name)
+    objective = check_word("metric", given["objective"] or named.objective or task.objective)
+    own = objective == task.objective
+    if own and given["minimise"] and task.direction == "maximise":
+        raise UsageError(
+            f"the task {task.name} maximises {objective}: --minimise needs a metric, or another --objective"
+        )
+    minimise = task.direction == "minimise" if own else given["minimise"]
+    protocol = task.protocol(str(replace(named, objective=None if own else objective)))
+    return Place(task.name, protocol.name, objective, "minimise" if minimise else "maximise", given["study"])
 
 
 def _check_trainable(imported: ImportedModel, place: Place) -> None:

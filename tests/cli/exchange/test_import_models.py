@@ -24,6 +24,9 @@ def net(width=8, blocks=0):
 def pixels(classes=10):
     return nn.Sequential(nn.Flatten(), nn.Linear(64, classes))
 
+def deep():
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 10))
+
 class Broken(nn.Module):
     def __init__(self):
         raise ValueError("no such thing")
@@ -93,6 +96,35 @@ def test_a_model_to_be_trained(user, archive):
     assert archive.studies.get("mine").budget == 1
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--protocol", "digits/small+recipe:own+objective:energy", "--minimise"),
+        ("--protocol", "digits/small+recipe:own", "--objective", "energy", "--minimise"),
+    ],
+)
+def test_a_model_is_trained_by_a_recipe_of_the_users_for_its_metric(user, archive, given):
+    model = ("import", "model", "own_models:pixels", "--input", "1x8x8", "--study", "mine")
+    user.types(*model, "--task", "digits", *given)
+    stored = archive.studies.get("mine")
+    assert (stored.protocol, stored.objective) == ("digits/small+recipe:own+objective:energy", "energy")
+    assert stored.direction == "minimise"
+    # The study has the settings of further models.
+    further = json.loads(user.types(*model[:2], "own_models:deep", *model[3:], "--json").stdout)
+    assert (further["proposal"], further["protocol"]) == ("mine#00001", stored.protocol)
+    refused = user.types(*model, "--objective", "valid_accuracy", code=2).stderr
+    assert "study 'mine' exists with" in refused
+
+
+def test_a_study_of_imported_results_has_one_objective(user, archive):
+    metrics = ("--metric", "accuracy=0.5", "--metric", "loss=2", "--study", "mine")
+    imported(user, *metrics, "--task", "iris", "--objective", "loss", "--minimise")
+    assert imported(user, *metrics, "--set", "width=16")["task"] == "iris"
+    assert [each.value for each in archive.studies.evaluations("mine")] == [2.0, 2.0]
+    refused = user.types(*MODEL, "--set", "width=32", "--metric", "accuracy=0.5", "--study", "mine", code=2).stderr
+    assert "the objective 'loss' must be one of the metrics: accuracy" in refused
+
+
 def test_repeated_blocks_are_folded_on_request(user):
     whole, folded = (imported(user, "--set", "blocks=9", *extra) for extra in ((), ("--fold",)))
     assert (whole["layers"], folded["layers"]) == (22, 8)
@@ -121,7 +153,7 @@ FAULTS = {
     "no package": (("broken_module:net",), "the module 'broken_module' cannot be imported: it needs 'no_such_package'"),
     "no factory": (("own_models:nett",), "unknown factory of own_models 'nett': did you mean net?"),
     "no function": (("own_models:number",), "must be callable, got int"),
-    "factory raises": (("own_models:Broken",), r"raised ValueError: no such thing (own_models.py:16)"),
+    "factory raises": (("own_models:Broken",), r"raised ValueError: no such thing (own_models.py:19)"),
     "argument": (("own_models:net", "--set", "widht=3"), "unexpected keyword argument 'widht'"),
     "no model": (("builtins:dict",), "must return a torch.nn.Module, got dict"),
     "input": (("own_models:net", "--input", "4x"), "an input is given as 3x224x224"),
@@ -148,7 +180,7 @@ FAULTS = {
     ),
     "minimise nothing": (
         ("own_models:net", "--task", "digits", "--study", "s", "--minimise"),
-        "--minimise needs a metric",
+        "the task digits maximises valid_accuracy: --minimise needs a metric, or another --objective",
     ),
     "protocol of nothing": (("own_models:net", "--protocol", "p"), "a protocol or a study needs --task"),
     "no number": (("own_models:net", "--metric", "a=NaN", "--task", "iris"), "a must be a finite number, got nan"),
