@@ -82,11 +82,13 @@ class ClaimFilter:
         capabilities: Capabilities of the worker.
         memory_bytes: Memory of its largest device that is free; None sets no limit.
         alone_bytes: Memory of its largest device without any trial; None sets no limit, -1 stands for no such device.
+        lacking: Studies that were left out, each with what the worker lacks.
     """
 
     capabilities: Capabilities = field(default_factory=Capabilities)
     memory_bytes: int | None = None
     alone_bytes: int | None = None
+    lacking: dict[str, str] = field(default_factory=dict, init=False)
     _decided: dict[str, tuple[bool, float]] = field(default_factory=dict, init=False, repr=False)
 
     def parameters(self) -> dict[str, Any]:
@@ -101,7 +103,9 @@ class ClaimFilter:
         """Decide about the studies that are new, and return whether one of them is excluded from now on."""
         new = sorted({name for name in studies if not _recent(self._decided.get(name, (True, 0.0))[1])})
         rows = tx.run(STUDIES, names=new).data() if new and self.capabilities != Capabilities() else []
-        excluded = {row["study"] for row in rows if self.capabilities.lacks(row["task"], row["protocol"], row["space"])}
+        known = {row["study"]: self.capabilities.lacks(row["task"], row["protocol"], row["space"]) for row in rows}
+        excluded = {name: reason for name, reason in known.items() if reason is not None}
+        self.lacking |= excluded
         self._decided |= {name: (name not in excluded, time.monotonic()) for name in new}
         return bool(excluded)
 

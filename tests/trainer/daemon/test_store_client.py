@@ -6,6 +6,7 @@ import pytest
 
 from archive.database import message_size
 from archive.errors import QueryError, StoreUnavailableError
+from archive.queue.capabilities import Capabilities
 from archive.queue.updates import Completion, Failure, Release, Report
 from archive.store.records import Result, State
 from archive.trainer.daemon import events, result_spool
@@ -373,6 +374,16 @@ def test_empty_queue_is_polled_less_and_less_often(archive, make):
 
 
 @pytest.mark.every_server
+def test_a_study_that_this_worker_cannot_run_is_in_its_log_once(archive, own, caplog):
+    propose(archive, cells(1), protocol="digits/1+recipe:other")
+    own.arrive(Capabilities(recipes=("default", "mine")))
+    for _ in range(3):
+        own._pace.found()
+        assert own.claim(1) == []
+    own.depart()
+    assert caplog.text.count("passes over study=study reason=\"it has no recipe 'other'\"") == 1
+
+
 def test_repeated_failures_back_off(archive, own, monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(store_client.time, "monotonic", lambda: now[0])

@@ -82,6 +82,7 @@ class StoreClient:
         self._empty_since: float | None = None
         self._unanswered: str | None = None
         self._claim_filter = ClaimFilter()
+        self._passed_over: set[str] = set()
 
     @property
     def contact(self) -> float:
@@ -153,6 +154,7 @@ class StoreClient:
             return []
         self._claim_filter.memory_bytes, self._claim_filter.alone_bytes = memory_bytes, alone_bytes
         claims = self._claimed(most, study)
+        self._log_passed_over()
         if claims:
             self._pace.found()
             self._empty_since = None
@@ -191,6 +193,12 @@ class StoreClient:
         if claims is not None:
             self._unanswered = None
         return claims
+
+    def _log_passed_over(self) -> None:
+        """Log each study with waiting proposals that this worker cannot run, once."""
+        for study in sorted(self._claim_filter.lacking.keys() - self._passed_over):
+            self._passed_over.add(study)
+            log.warning("passes over study=%s reason=%r", study, self._claim_filter.lacking[study])
 
     def back_off(self, failures: int, reason: str, *, doublings: int = 0) -> None:
         """Claim nothing for a while after consecutive failures that may have their cause in this machine.
