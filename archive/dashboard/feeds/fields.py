@@ -9,10 +9,8 @@ from archive.store.studies.creation import FEASIBLE, MOST_OBJECTIVES, WHOLE
 
 Row = tuple[Any, ...]
 
-OF_OBJECTIVES = {
-    f"objective_{at + 1}": f"e['metric_' + coalesce($objectives[{at}], '')]" for at in range(1, MOST_OBJECTIVES)
-}
-"""Values of the objectives beside the first one, whose value is `value`; null in a study that has fewer."""
+OF_OBJECTIVES = {f"objective_{at + 1}": f"e['metric_' + $objectives[{at}]]" for at in range(1, MOST_OBJECTIVES)}
+"""Values of the objectives beside the first one, whose value is `value`; a study that has fewer reads null."""
 
 FIELDS: Mapping[str, str] = {
     "number": "p.number",
