@@ -33,10 +33,10 @@ def revised(node: str) -> str:
 def rewritten(study: str) -> str:
     """Return the assignments that must follow a change of stored proposals outside the queue: `SET {…}`.
 
-    Readers with cached proposals then read all of them again (`archive.store.snapshots`), and the next addition counts
-    the proposals (`archive.queue.admission`).
+    Readers with cached proposals then read all of them again (`archive.store.snapshots`), the next addition counts the
+    proposals (`archive.queue.admission`), and the next result at a rung reads all others (`archive.queue.rungs`).
     """
-    uncounted = f"{study}.admitted = null, {study}.next_number = null"
+    uncounted = f"{study}.admitted = null, {study}.next_number = null, {study}.rung_borders = null"
     return f"{study}.rewritten = coalesce({study}.rewritten, 0) + 1, {uncounted}"
 
 

@@ -110,7 +110,7 @@ SHAPES: Mapping[str, RecordShape] = MappingProxyType(
                 "constrained": is_texts, "operators": is_operators, "bounds": is_bounds,
             },
             ("objective", "direction", "budget", "created"),
-            frozenset(["name", "revision", "admitted", "next_number", "rewritten"]),
+            frozenset(["name", "revision", "admitted", "next_number", "rewritten", "rung_borders"]),
         ),
         "warm_start": RecordShape({"study": is_study, "source": is_study, "properties": is_map}),
         "architecture": RecordShape(

@@ -48,9 +48,9 @@ USING INDEX SEEK p:Proposal(id)
 SET p.touched = timestamp()
 RETURN p.id AS id, p.architecture AS architecture, p.state AS state, p.token AS token, p.attempts AS attempts,
        p.worker AS worker, timestamp() - p.lease_until AS late, timestamp() - p.suspected AS suspected,
-       coalesce(p.lease, 0) / 3 AS grace, p.rung AS rung, p.rung_values AS rung_values,
-       p.rung_constrained AS rung_constrained, p.refused_by AS refused_by, p.memory_bytes AS memory_bytes,
-       p.alone AS alone, keys(p) AS keys
+       coalesce(p.lease, 0) / 3 AS grace, coalesce(p.priority, 0.0) AS priority, p.rung AS rung,
+       p.rung_values AS rung_values, p.rung_constrained AS rung_constrained, p.refused_by AS refused_by,
+       p.memory_bytes AS memory_bytes, p.alone AS alone, keys(p) AS keys
 """
 
 APPLY = f"""

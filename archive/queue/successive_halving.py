@@ -22,7 +22,7 @@ Promotions do not wait for a rung to be full: this is the asynchronous form of L
 Parallel Hyperparameter Tuning" (MLSys 2020, arXiv:1810.05934), algorithm 2. There a free worker searches for a
 promotable proposal. Here each result triggers the search, which is equivalent, because it is a result that makes a
 worker free. The decision locks the study, so it is made once, however many trainers finish at the same time. It is in
-the transaction of the result, so a kill cannot lose it (`archive.queue.promotions`).
+the transaction of the result, so a kill cannot lose it (`archive.queue.rungs.promotions`).
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from typing import Any
 from archive.constraints import violation
 from archive.errors import UsageError
 from archive.queue.leases import Change
+from archive.store.properties import number_of
 from archive.store.records import Constraint, Result, State, Study
 
 REDUCTION = 3
@@ -126,12 +127,19 @@ class RungStudy:
         maximise: Whether larger values of the objective are better.
         objective: Name of the objective.
         constraints: Its K constraints.
+        borders: Stored borders of its rungs (`archive.queue.rungs.borders`); None where they are unknown.
     """
 
     rungs: Rungs
     maximise: bool = True
     objective: str = "accuracy"
     constraints: tuple[Constraint, ...] = ()
+    borders: str | None = None
+
+    @property
+    def top(self) -> int:
+        """Index of the top rung."""
+        return len(self.rungs.epochs) - 1
 
     def constrained(self, result: Result) -> list[float]:
         """Return the values of the constrained quantities of a result: K, NaN where unknown."""
@@ -160,7 +168,6 @@ class RungStanding:
         state: State of the proposal.
         rung: Index of the rung that it has reached, or is training to.
         values: Objective at the end of each finished rung.
-        priority: Priority in the queue.
         violations: Violation of the study's constraints at the end of each finished rung; empty without constraints.
     """
 
@@ -169,8 +176,11 @@ class RungStanding:
     state: State
     rung: int
     values: tuple[float, ...]
-    priority: float = 0.0
     violations: tuple[float, ...] = ()
+
+    def paused_at(self, rung: int) -> bool:
+        """Whether the proposal has paused at a rung, and was not promoted from it."""
+        return self.state is State.PRUNED and self.rung == rung and len(self.values) == rung + 1
 
 
 @dataclass(frozen=True)
@@ -197,16 +207,26 @@ class RungResult:
         """Add the rung to a change of the proposal; `study` is None for a study without rungs."""
         if study is None or self.rung is None:
             return change
-        top = len(study.rungs.epochs) - 1
-        # A training that stopped by the protocol's rule would have the same values at all rungs above.
-        count = 1 if self.result.partial else top + 1 - self.rung
-        rung: dict[str, Any] = {
-            "rung": self.rung if self.result.partial else top,
-            "rung_values": [*self.before, *[float(self.result.value)] * count],
-        }
+        one = self.standing(study)
+        rung: dict[str, Any] = {"rung": one.rung, "rung_values": list(one.values)}
         if study.constraints:
-            rung["rung_constrained"] = [*self._constrained_before(study), *study.constrained(self.result) * count]
+            rung["rung_constrained"] = self._constrained(study)
         return replace(change, properties={**change.properties, **rung})
+
+    def standing(self, study: RungStudy) -> RungStanding:
+        """Return the standing of the proposal with this result at a rung."""
+        state, rung = (State.PRUNED, self.rung or 0) if self.result.partial else (State.COMPLETE, study.top)
+        values = (*self.before, *[float(self.result.value)] * self._count(study))
+        violations = study.violations(self._constrained(study), len(values))
+        return RungStanding(self.id, number_of(self.id), state, rung, values, violations=violations)
+
+    def _count(self, study: RungStudy) -> int:
+        """Return the number of rungs that this result is the value of."""
+        # A training that stopped by the protocol's rule would have the same values at all rungs above.
+        return 1 if self.result.partial else study.top + 1 - (self.rung or 0)
+
+    def _constrained(self, study: RungStudy) -> list[float]:
+        return [*self._constrained_before(study), *study.constrained(self.result) * self._count(study)]
 
     def _constrained_before(self, study: RungStudy) -> list[float]:
         """Return `constrained`, with NaN for the rungs whose results an earlier release has stored."""
@@ -226,18 +246,16 @@ def promotable(rungs: Rungs, standings: Iterable[RungStanding], *, maximise: boo
     The smaller violation comes first, then the better value, then the earlier proposal. Values that are not finite are
     never among the best.
     """
-    every, promoted, sign = list(standings), [], -1.0 if maximise else 1.0
+    every, promoted = list(standings), []
     for rung in range(len(rungs.epochs) - 1):
         finished = [one for one in every if len(one.values) > rung]
         usable = [one for one in finished if math.isfinite(one.values[rung])]
-        best = sorted(usable, key=partial(_order, rung=rung, sign=sign))[: len(finished) // rungs.reduction]
-        promoted += [
-            one for one in best if one.state is State.PRUNED and one.rung == rung and len(one.values) == rung + 1
-        ]
+        best = sorted(usable, key=partial(rank, rung=rung, maximise=maximise))[: len(finished) // rungs.reduction]
+        promoted += [one for one in best if one.paused_at(rung)]
     return promoted
 
 
-def _order(one: RungStanding, rung: int, sign: float) -> tuple[float, float, int]:
-    """Return the key that sorts the usable standings at a rung, the best first."""
+def rank(one: RungStanding, rung: int, *, maximise: bool) -> tuple[float, float, int]:
+    """Return the key that sorts the usable standings at a rung, the best first: violation, loss and number."""
     violation = one.violations[rung] if len(one.violations) > rung else 0.0
-    return violation, sign * one.values[rung], one.number
+    return violation, -one.values[rung] if maximise else one.values[rung], one.number

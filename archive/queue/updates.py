@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from archive.database import message_size
 from archive.errors import ArchiveError, LeaseLostError
-from archive.queue import leases, lookups, promotions, workers
+from archive.queue import leases, lookups, workers
 from archive.queue.causes import Cause, MemoryNeed
 from archive.queue.completion import ProposalResult, complete, complete_held
 from archive.queue.leases import Change, End, Row, milliseconds
+from archive.queue.rungs import promotions
 from archive.queue.successive_halving import RungResult
 from archive.store import curves
 from archive.store.properties import curve_properties, result_properties, study_of
@@ -207,8 +208,7 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
     leases.apply(tx, changes)
     complete(tx, results)
     promotions.pause(tx, ended)
-    for study in sorted({_study(each) for each in ended} & rungs.keys()):
-        promotions.promote(tx, study, rungs[study])
+    promotions.promote(tx, rungs, ended)
     return answers
 
 

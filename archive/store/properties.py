@@ -62,6 +62,11 @@ def study_of(id_: str) -> str:
     return id_.rpartition("#")[0]
 
 
+def number_of(id_: str) -> int:
+    """Return the number of a proposal in its study, from the proposal's id."""
+    return int(id_.rpartition("#")[2])
+
+
 def plain(result: neo4j.Result) -> list[dict[str, Any]]:
     """Return the rows of a query whose values are numbers, text, lists and maps.
 

@@ -15,7 +15,8 @@ from archive.dashboard.feeds import study
 from archive.database import statements
 from archive.exchange import statements as load_statements
 from archive.plots.data import curves
-from archive.queue import admission, claims, completion, depth, leases, lookups, promotions, updates, workers
+from archive.queue import admission, claims, completion, depth, leases, lookups, updates, workers
+from archive.queue.rungs import promotions
 from archive.store import (
     architectures,
     costs,
@@ -76,6 +77,7 @@ STATEMENTS = {
     "reserve weights": lineage.RESERVE,
     "configurations of studies": promotions.CONFIGS,
     "standings at rungs": promotions.STANDINGS,
+    "borders of rungs": promotions.KEEP,
     "results of a longer training": completion.COMPLETE_AGAIN,
     "paused trainings": promotions.PAUSED,
     "promoted proposals": promotions.PROMOTED,
