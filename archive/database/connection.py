@@ -42,6 +42,7 @@ Dialect = Literal["embedded", "neo4j"]
 logging.getLogger("neo4j").addHandler(logging.NullHandler())
 
 _CONNECT_SECONDS = 5.0
+_LOGIN_SECONDS = 10.0  # the driver tries a login twice
 _DRIVER_RETRY_SECONDS = 2.0  # `with_recovery` retries after this
 _FIRST_PAUSE_SECONDS = 0.05
 _FIRST_CONFLICT_PAUSE_SECONDS = 0.004
@@ -222,8 +223,8 @@ class Connection:
             except (DriverError, Neo4jError) as error:
                 conflict = isinstance(error, TransientError)
                 if isinstance(error, ConstraintError):
-                    # Two transactions that MERGE the same new id may both create it. The server then refuses the second
-                    # one as not retryable, although a second run would find the node of the first.
+                    # Two transactions that MERGE the same new id may both create it. The server refuses the second one
+                    # as not retryable, although a second run would find the node of the first.
                     collisions += 1
                     conflict = collisions <= _MAX_COLLISIONS
                 passing = conflict or driver_errors.is_passing(error) or self._server_left(instance)
@@ -264,6 +265,7 @@ class Connection:
             address,
             auth=(user, password) if password else None,
             connection_timeout=_CONNECT_SECONDS,
+            connection_acquisition_timeout=max(_CONNECT_SECONDS, min(_LOGIN_SECONDS, self.settings.patience)),
             # Only `with_recovery` can find, or start, an embedded server after its end.
             max_transaction_retry_time=0.0 if self.settings.embedded else _DRIVER_RETRY_SECONDS,
             initial_retry_delay=0.05,
@@ -289,10 +291,8 @@ class Connection:
 
     def _server_left(self, instance: str) -> bool:
         """Whether the embedded server of an attempt has ended: any error of the attempt may then be a consequence."""
-        if self.settings.uri is not None:
-            return False
-        server = embedded.find(self.settings)
-        return server is None or server.instance != instance
+        server = embedded.find(self.settings) if self.settings.embedded else None
+        return self.settings.embedded and (server is None or server.instance != instance)
 
     def _drop_driver(self) -> None:
         if self._driver is not None:

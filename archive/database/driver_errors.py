@@ -11,6 +11,7 @@ from neo4j.exceptions import (
     AuthError,
     ClientError,
     ConfigurationError,
+    ConnectionPoolError,
     DriverError,
     Neo4jError,
     ServiceUnavailable,
@@ -42,7 +43,7 @@ _DISK_FULL = re.compile(r"no space left|disk (is )?full|quota exceeded", re.IGNO
 
 def is_passing(error: DriverError | Neo4jError) -> bool:
     """Whether the same work may succeed in another run, as after a conflict or a short outage of the server."""
-    passing = error.is_retryable() or isinstance(error, ServiceUnavailable | SessionExpired)
+    passing = error.is_retryable() or isinstance(error, ServiceUnavailable | SessionExpired | ConnectionPoolError)
     return passing or bool(_GONE_MEANWHILE.search(f"{_text(error)} {error}"))
 
 
@@ -65,7 +66,7 @@ def translate(error: Exception, address: str, user: str, database: str | None) -
             f"the server at {address} has no database named {database!r}: set ARCHIVE_DATABASE, or leave it unset "
             "for the user's home database"
         )
-    if isinstance(error, TransientError):
+    if isinstance(error, TransientError | ConnectionPoolError):
         return StoreError(f"the server at {address} is too busy: {_line(text)}")
     return QueryError(text)
 

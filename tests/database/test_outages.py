@@ -6,12 +6,14 @@ import os
 import signal
 import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
 
 from archive import settings
+from archive.database import connection as connections
 from archive.database.connection import Connection
 from archive.database.user_query import run_query
 from archive.errors import StoreUnavailableError
@@ -117,6 +119,20 @@ def test_the_address_of_something_else(tmp_path):
         threading.Thread(target=answer, daemon=True).start()
         with pytest.raises(StoreUnavailableError, match=str(port)):
             Connection.open(settings.load(home=tmp_path, uri=f"bolt://127.0.0.1:{port}", password="p"))
+
+
+@pytest.mark.parametrize("scheme", ["bolt", "neo4j", "bolt+ssc"])
+def test_an_address_that_accepts_connections_and_never_answers(tmp_path, monkeypatch, scheme):
+    monkeypatch.setattr(connections, "_CONNECT_SECONDS", 0.3)
+    # The system accepts the connections of a listener that nothing reads.
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        own = settings.load(
+            home=tmp_path, uri=f"{scheme}://127.0.0.1:{listener.getsockname()[1]}", password="p", patience=0.5
+        )
+        begin = time.monotonic()
+        with pytest.raises(StoreUnavailableError, match=r"no database server answers .* is ARCHIVE_DB right\?"):
+            Connection.open(own)
+        assert time.monotonic() - begin < 10.0
 
 
 def test_encryption_that_the_server_does_not_offer(address, tmp_path):
