@@ -244,14 +244,17 @@ def test_rejected_notice_does_not_stop_others(archive, own, rejects, tmp_path, h
     assert not [event for event in happened if isinstance(event, events.StoreUnreachable)]
 
 
-def test_result_that_the_server_does_not_take_is_set_aside_at_once(archive, own, tmp_path, happened, monkeypatch):
+def test_result_that_the_server_does_not_take_fails_its_proposal_at_once(archive, own, tmp_path, happened, monkeypatch):
     propose(archive, cells(2))
     claims = own.claim(2)
     monkeypatch.setattr(message_size, "LARGEST_BYTES", 2**20)
     own.enqueue(Completion(claims[0].id, claims[0].token, Result(0.5, curve={"loss": [0.5] * 200_000})))
     own.enqueue(Completion(claims[1].id, claims[1].token, Result(0.5)))
     own.flush()
-    assert states(archive) == [State.RUNNING, State.COMPLETE]
+    assert states(archive) == [State.FAILED, State.COMPLETE]
+    failed = archive.proposals.get(claims[0].id)
+    assert failed.cause == "training"
+    assert "its result cannot be stored" in failed.reason and "got 2.7 MiB: send less" in failed.reason
     assert [path.suffix for path in (tmp_path / "outbox").iterdir()] == [".refused"]
     refused = [event for event in happened if isinstance(event, events.ResultRefused)]
     assert [event.proposal for event in refused] == [claims[0].id]

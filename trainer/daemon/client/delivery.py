@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from archive.errors import ArchiveError, QueryError, UsageError
+from archive.queue.causes import Cause
 from archive.queue.updates import Answer, Completion, Failure, Notice, Report
 from archive.trainer.daemon import events
 from archive.trainer.daemon.client import store_link
@@ -169,7 +170,10 @@ class Delivery:
                 self._spool.discard(notice)
 
     def _flush_singly(self, notices: list[Notice]) -> list[Key]:
-        """Deliver each notice in a transaction of its own, to isolate those that the server cannot store."""
+        """Deliver each notice in a transaction of its own, to isolate those that the server cannot store.
+
+        A proposal whose result never can be stored, because it is too large for example, fails with that reason.
+        """
         lost: list[Key] = []
         writable = False
         for notice in notices:
@@ -177,6 +181,13 @@ class Delivery:
                 answers = self._link.call(partial(self._archive.proposals.settle, [notice]), raise_rejections=True)
             except UsageError as error:
                 self._rejected(notice, error)
+                if isinstance(notice, Completion):
+                    # The proposal would otherwise run until its lease ends, and then be trained again.
+                    failure = Failure(
+                        notice.id, notice.token, f"its result cannot be stored: {error}", cause=Cause.TRAINING
+                    )
+                    self.enqueue(failure)
+                    notices.append(failure)
                 continue
             except QueryError as error:
                 # The notice need not be the cause: a server can be read-only, or a replica of another one.
