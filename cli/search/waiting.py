@@ -1,4 +1,4 @@
-"""What a search waits for while no trainer claims its proposals."""
+"""What a search waits for: space on a full disk, or a trainer that claims its proposals."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from archive.errors import StoreError
 from archive.queue import workers
 from archive.store.records import State
 
@@ -18,7 +19,7 @@ QUIET_SECONDS = 10.0
 
 
 class ClaimWatch:
-    """Finds out why the proposals of one study are not claimed.
+    """Finds out why the proposals of one study are not claimed, or their results not stored.
 
     Args:
         archive: The archive.
@@ -40,9 +41,12 @@ class ClaimWatch:
         self._open: tuple[tuple[str, State, int], ...] = ()
         self._due = 0.0
         self._reason: str | None = None
+        self._full: str | None = None
 
     def reason(self, snapshot: Snapshot) -> str | None:
         """Return what the study waits for; None while something runs, or a change may be due."""
+        if full := self._full_disk():
+            return full
         views = [view for view in snapshot.proposals if view.state in (State.WAITING, State.RUNNING)]
         now, present = self._clock(), tuple((view.id, view.state, view.attempts) for view in views)
         if present != self._open:
@@ -53,6 +57,16 @@ class ClaimWatch:
             self._due = now + QUIET_SECONDS
             self._reason = self._found(views[0])
         return self._reason
+
+    def _full_disk(self) -> str | None:
+        """Return the reason why an embedded archive stores nothing, in the same words until there is space."""
+        try:
+            self._archive.connection.require_space()
+        except StoreError as error:
+            self._full = self._full or f"no result can be stored: {error}"
+        else:
+            self._full = None
+        return self._full
 
     def _found(self, view: ProposalView) -> str:
         statuses = workers.statuses(self._archive.connection)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from archive.cli.search import live, waiting
 from archive.queue import workers
+from archive.server import embedded
 from archive.store.records import State
 from archive.trainer.daemon.client import store_client
 from tests.support import wait_until
@@ -86,3 +89,17 @@ def test_a_trainer_that_can_read_the_data_ends_the_wait(archive, study, tmp_path
     with serving(archive, tmp_path / "trainer", study="study", data_folders=(tmp_path,)):
         wait_until(lambda: study().counts[State.COMPLETE] == 1)
     assert watch.reason(study()) is None
+
+
+def test_a_full_disk_is_named_once_while_a_training_runs(archive, study, monkeypatch, capsys):
+    watch = waiting.ClaimWatch(archive, "study", COMMAND)
+    view = live.LiveView(archive.studies.get("study"), "random", "here", None, 0)
+    archive.proposals.claim("w", study="study")
+    disk = SimpleNamespace(free=0)
+    monkeypatch.setattr(embedded.shutil, "disk_usage", lambda _: disk)
+    for free in (30 * 2**20, 29 * 2**20, 2**30, 2**30):
+        disk.free, snapshot = free, study()
+        view.update(snapshot, watch.reason(snapshot))
+    said = [line for line in capsys.readouterr().err.splitlines() if "disk" in line]
+    assert len(said) == 1
+    assert said[0].startswith("no result can be stored: ") and "30.0 MiB free, 32 needed" in said[0]
