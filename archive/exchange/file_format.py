@@ -122,9 +122,10 @@ class DumpWriter:
                     os.fsync(self._raw.fileno())
                     self._publish()
         finally:
-            with contextlib.suppress(OSError):
-                self._packed.close()
-            self._raw.close()
+            for file in (self._packed, self._raw):
+                # On a full disk the rest of a buffer cannot be written, and the error of the block stays the first.
+                with contextlib.suppress(OSError):
+                    file.close()
             self._part.unlink(missing_ok=True)
 
     @property

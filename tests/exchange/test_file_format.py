@@ -8,6 +8,8 @@ import json
 import math
 import os
 import re
+import resource
+import secrets
 import stat
 import tracemalloc
 from pathlib import Path
@@ -100,6 +102,21 @@ def test_a_file_that_is_there_is_kept_and_nothing_half_written_is_left(path, tmp
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
     with pytest.raises(UsageError, match=r"nowhere/dump: No such file"), DumpWriter(tmp_path / "nowhere/dump", 1, None):
         pass
+
+
+def test_a_disk_that_is_full_is_named_with_the_file_and_keeps_no_part_of_it(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with (
+            pytest.raises(UsageError, match=r"cannot write .*/dump: "),
+            DumpWriter(tmp_path / "dump", 1, None) as writer,
+        ):
+            for _ in range(1000):
+                writer.write("agent", {"id": secrets.token_hex(1000)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(tmp_path.iterdir())
 
 
 def test_names_that_no_file_can_have_are_refused_in_one_line(tmp_path, monkeypatch):
