@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.constraints import violation
 from archive.errors import UnknownNameError
-from archive.store.properties import CURVE, EPOCH, METRIC, from_json, proposal_id, with_prefix
+from archive.store.properties import CURVE, EPOCH, METRIC, from_json, plain, proposal_id, with_prefix
 from archive.store.records import State, Study, is_cancelled, sign
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def read_snapshot(connection: Connection, study: Study) -> Snapshot:
 
 def snapshot_within(tx: ManagedTransaction, study: Study) -> Snapshot:
     """Read the proposals of a study within a transaction."""
-    return _snapshot(study, map(_view, tx.run(SNAPSHOT, name=study.name).data()))
+    return _snapshot(study, map(_view, plain(tx.run(SNAPSHOT, name=study.name))))
 
 
 class SnapshotFollower:
@@ -219,9 +219,9 @@ class SnapshotFollower:
         free, rewritten = (None, None) if extent is None else (extent["next"], extent["rewritten"])
         stale = rewritten != self._rewritten or self._clock() >= self._due
         if stale or not self._kept or free is None or free <= max(self._kept):
-            return tx.run(SNAPSHOT, name=self._name).data(), {}, rewritten
+            return plain(tx.run(SNAPSHOT, name=self._name)), {}, rewritten
         ids = [proposal_id(self._name, number) for number in range(free) if number not in self._kept]
-        return (tx.run(SOME, ids=ids).data() if ids else []), self._kept, rewritten
+        return (plain(tx.run(SOME, ids=ids)) if ids else []), self._kept, rewritten
 
 
 def _snapshot(study: Study, proposals: Iterable[ProposalView]) -> Snapshot:
