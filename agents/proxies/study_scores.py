@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 LEAST = 20
 """Least number of networks with scores for the use of proxies: ranks among fewer carry little information."""
 
-N_DESIGN = 6
-"""Most evaluations of an initial design from proxies."""
+N_DESIGN = 2
+"""Most evaluations of an initial design from proxies: they tell networks apart from the first evaluation on."""
 
 
 def proxies_of(archive: Archive, study: Study, basis: Mapping[str, Any] | None = None) -> ProxyTable | None:
