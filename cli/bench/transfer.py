@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -10,15 +10,16 @@ import click
 
 from archive import __version__, cpu_count
 from archive.cli.bench.running import bench_settings, finish, table_problem
-from archive.cli.names import AGENT
+from archive.cli.names import AGENT, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError, UsageError
 
 if TYPE_CHECKING:
-    from archive.agents.benchmarks.search.plan import StudyJob
+    from archive.agents.benchmarks.search.plan import Problem, StudyJob
     from archive.agents.benchmarks.transfer.plan import TransferPlan
     from archive.agents.benchmarks.transfer.rows import Row
+    from archive.agents.benchmarks.transfer.scenarios import Scenario
     from archive.api import Archive
     from archive.settings import Settings
 
@@ -42,12 +43,21 @@ if TYPE_CHECKING:
 )
 @click.option("--quick", is_flag=True, help="A part of the matrix: two tasks, no noise, two seeds.")
 @click.option(
+    "--task",
+    "task_names",
+    multiple=True,
+    type=TASK,
+    metavar="TASK",
+    help="Task of a matrix of your own: tabular ones that share a space, such as two columns of a table, "
+    "table:PATH#COLUMN, or with noise TASK~SD. At least two.",
+)
+@click.option(
     "--target",
     "targets",
     multiple=True,
     metavar="TASK",
     show_default="all of them",
-    help="Row of the matrix: the task of the searches, as TASK~SD with noise. May be repeated.",
+    help="Row of the matrix: the task of the searches, as TASK~SD with noise, or one of --task. May be repeated.",
 )
 @click.option(
     "--seeds",
@@ -77,6 +87,7 @@ def transfer(
     scenarios: tuple[str, ...],
     whole_matrix: bool,
     quick: bool,
+    task_names: tuple[str, ...],
     targets: tuple[str, ...],
     seeds: int | None,
     budget: int | None,
@@ -91,24 +102,25 @@ def transfer(
     1,000 random cells), both of these; misleading ones: reversed, shuffled, unrelated. Every source and every search is
     a study, in the same archive as those of bench search. The same command again continues an interrupted run.
 
-    --matrix measures whether a warm start ever hurts: "worst beside cold" is the largest excess of the mean regret over
+    --matrix measures whether a warm start ever hurts, on NAS-Bench-201 and TransNAS-Bench-101, or between the tasks of
+    --task: "worst beside cold" is the largest excess of the mean regret over
     that of cold starts after ten queries or more. "errors" is the largest in standard errors of the differences, seed
     by seed, and "own errors" in standard errors of the mean regret. With noise, regret is that of the network that
     archive study best would recommend, computed after every fifth query.
     """
     from archive.agents.benchmarks.search.contestants import contestant
-    from archive.agents.benchmarks.transfer.matrix import matrix
     from archive.agents.benchmarks.transfer.plan import TransferPlan, alter
     from archive.agents.benchmarks.transfer.rows import rows
     from archive.agents.benchmarks.transfer.scenarios import scenarios as named
     from archive.api import connect
 
-    _check(scenarios, whole_matrix, quick, targets)
+    _check(scenarios, whole_matrix, quick, task_names, targets)
     defaults = (2, 20) if quick else (5, 40) if whole_matrix else (20, 60)
+    problem = cache(table_problem)
     plan = TransferPlan(
         contestant=contestant(agent),
-        problem=cache(table_problem),
-        scenarios=matrix(quick, targets) if whole_matrix else named(scenarios),
+        problem=problem,
+        scenarios=_matrix(quick, task_names, targets, problem) if whole_matrix else named(scenarios),
         seeds=seeds or defaults[0],
         budget=budget or defaults[1],
         run=f"{run_name}-transfer" + (f"-{shrink}" if shrink > 1 else ""),
@@ -123,13 +135,27 @@ def transfer(
     _show(plan, results, as_json)
 
 
-def _check(scenarios: Sequence[str], whole_matrix: bool, quick: bool, targets: Sequence[str]) -> None:
+def _check(
+    scenarios: Sequence[str], whole_matrix: bool, quick: bool, tasks: Sequence[str], targets: Sequence[str]
+) -> None:
     if quick and not whole_matrix:
         raise UsageError("--quick is a part of the matrix: write --matrix --quick")
+    if tasks and not whole_matrix:
+        raise UsageError(f"--task is a task of a matrix: write --matrix --task {tasks[0]}")
+    if tasks and quick:
+        raise UsageError("--quick has tasks of its own: with --task, write --seeds and --budget")
     if targets and not whole_matrix:
         raise UsageError(f"--target is a row of the matrix: write --matrix --target {targets[0]}")
     if scenarios and whole_matrix:
         raise UsageError(f"--matrix has scenarios of its own, got --scenario {scenarios[0]}")
+
+
+def _matrix(
+    quick: bool, tasks: Sequence[str], targets: Sequence[str], problem: Callable[[str], Problem]
+) -> list[Scenario]:
+    from archive.agents.benchmarks.transfer.matrix import between, matrix
+
+    return between({name: problem(name) for name in tasks}, targets) if tasks else matrix(quick, targets)
 
 
 def _search(archive: Archive, settings: Settings, jobs: Sequence[StudyJob], processes: int, what: str) -> None:
@@ -151,13 +177,16 @@ def _show(plan: TransferPlan, results: Sequence[Row], as_json: bool) -> None:
         numbers = {"agent": plan.contestant.name, "run": plan.run, "seeds": plan.seeds, "budget": plan.budget}
         print_json({**numbers, "scenarios": [row.as_dict() for row in results]})
         return
+    from archive.agents.benchmarks.transfer.matrix import labels
+
+    names = labels({task: plan.problem(task) for task in plan.tasks})
     queries = list(results[0].regret)
     columns = ["task", "start", "seeds", "queries to best", "slowest", *map(str, queries)]
     # Regret of an accuracy is in points; a structural similarity is at most 1.
     decimals = {row.target: 2 if plan.problem(row.target).points > 1.0 else 4 for row in results}
     table = [
         [
-            *(row.target, row.scenario, row.seeds, row.to_best, row.slowest),
+            *(names[row.target], row.scenario, row.seeds, row.to_best, row.slowest),
             *(f"{row.regret[at]:.{decimals[row.target]}f}" for at in queries),
             f"{row.excess:.{decimals[row.target]}f}",
             *(None if errors is None else f"{errors:.1f}" for errors in (row.errors, row.own_errors)),

@@ -7,17 +7,22 @@
 
 Sources are searches by regularized evolution, which evaluates random networks and good ones. Each pair has the source
 with 50 and with 200 evaluations; the 200 with every value reversed, and with the values shuffled among the networks;
-all of it without noise and with noise, which source and target then have both.
+all of it without noise and with noise, which source and target then have both. The same can be had of any tabular tasks
+that share a space (`between`), such as the columns of a user's table; noise is then what the tasks have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import permutations
+from itertools import combinations, permutations
 from types import MappingProxyType
 
+from archive.agents.benchmarks.search.plan import Problem
 from archive.agents.benchmarks.transfer.scenarios import Recipe, Scenario
-from archive.errors import UnknownNameError
+from archive.agents.transfer.cell_vocabulary import comparable
+from archive.errors import UnknownNameError, UsageError
+from archive.queue.capabilities import NOISE
+from archive.spaces.choice_names import conflict
 
 TASKS: Mapping[str, float] = MappingProxyType(
     {
@@ -54,12 +59,57 @@ def matrix(quick: bool = False, targets: Collection[str] = ()) -> list[Scenario]
     """
     groups: Sequence[Sequence[str]] = (GROUPS[1][:2],) if quick else GROUPS
     whole = [
-        _scenario(source, target, noisy, size, altered)
+        scenario
         for noisy in ((False,) if quick else (False, True))
         for group in groups
-        for source, target in permutations(group, 2)
+        for scenario in _pairs({name: name for name in (_noisy(task) if noisy else task for task in group)})
+    ]
+    return _with_targets(whole, targets)
+
+
+def between(problems: Mapping[str, Problem], targets: Collection[str] = ()) -> list[Scenario]:
+    """Return the scenarios of every ordered pair of tasks that share a space.
+
+    Args:
+        problems: The tasks, by the names under which scenarios refer to them.
+        targets: Those of the searches that start warm; empty: all.
+
+    Raises:
+        UsageError: There are fewer than two tasks, or the networks of two of them cannot be compared.
+        UnknownNameError: A target is none of the tasks.
+    """
+    if len({(problem.task, problem.protocol) for problem in problems.values()}) < 2:
+        raise UsageError(f"a matrix needs two tasks or more that share a space, got {', '.join(problems) or 'none'}")
+    for (name, one), (other_name, other) in combinations(problems.items(), 2):
+        if reason := _incomparable(one, other):
+            raise UsageError(f"the tasks {name} and {other_name} share no space: {reason}")
+    return _with_targets(_pairs(labels(problems)), targets)
+
+
+def labels(problems: Mapping[str, Problem]) -> dict[str, str]:
+    """Return a short name of each task: its label, or its whole name where another task has the same label."""
+    all_labels = [problem.label for problem in problems.values()]
+    return {
+        name: problem.label if all_labels.count(problem.label) == 1 else problem.task
+        for name, problem in problems.items()
+    }
+
+
+def _pairs(names: Mapping[str, str]) -> list[Scenario]:
+    """Return the scenarios of every ordered pair of tasks; `names` has their names in those of scenarios."""
+    return [
+        Scenario(
+            "-".join(part for part in (names[source], str(size), altered) if part),
+            target,
+            (Recipe(source, size, SEARCHER, altered),),
+        )
+        for source, target in permutations(names, 2)
         for size, altered in SOURCES
     ]
+
+
+def _with_targets(whole: Sequence[Scenario], targets: Collection[str]) -> list[Scenario]:
+    """Return the scenarios of some targets; all for no targets."""
     known = dict.fromkeys(scenario.target for scenario in whole)
     for name in targets:
         if name not in known:
@@ -67,7 +117,14 @@ def matrix(quick: bool = False, targets: Collection[str] = ()) -> list[Scenario]
     return [scenario for scenario in whole if not targets or scenario.target in targets]
 
 
-def _scenario(source: str, target: str, noisy: bool, size: int, altered: str) -> Scenario:
-    source, target = (f"{task}~{TASKS[task]:g}" if noisy else task for task in (source, target))
-    name = "-".join(part for part in (source, str(size), altered) if part)
-    return Scenario(name, target, (Recipe(source, size, SEARCHER, altered),))
+def _incomparable(one: Problem, other: Problem) -> str | None:
+    """Return why networks of two tasks cannot be compared; None where they can."""
+    if not comparable(one.space, other.space):
+        return f"one has {one.space}, the other has {other.space}"
+    if one.space == other.space and (names := conflict(one.space, one.space_config, other.space_config)):
+        return f"one has {names[0]} where the other has {names[1]}"
+    return None
+
+
+def _noisy(task: str) -> str:
+    return f"{task}{NOISE}{TASKS[task]:g}"

@@ -38,7 +38,8 @@ class TransferPlan:
         shrink: Divisor of the budgets of sources, for a quick run.
 
     Raises:
-        UsageError: The agent is a team, or does not learn from other tasks.
+        UsageError: The agent is a team, or does not learn from other tasks; a table without noise has fewer networks
+            than a source needs.
     """
 
     contestant: Contestant
@@ -50,10 +51,17 @@ class TransferPlan:
     shrink: int = 1
 
     def __post_init__(self) -> None:
-        """Check the agent."""
+        """Check the agent, and the sizes of the sources."""
         space = self.problem(self.scenarios[0].target).search_space()
         if self.contestant.is_team or not all(agent.transfers for agent in self.contestant.agents(space)):
             raise UsageError(f"a warm start needs one agent that learns from other tasks, got {self.contestant.name!r}")
+        for job in self.sources():
+            # With noise, a repeat of a network is another evaluation. A problem without a table has size 0.
+            if not job.problem.noise and 0 < job.problem.size < job.budget:
+                raise UsageError(
+                    f"a source of {job.budget} evaluations must be at most the {job.problem.size:,} networks of "
+                    f"{job.problem.label}: divide the sizes of all sources with --shrink"
+                )
 
     @property
     def tasks(self) -> list[str]:

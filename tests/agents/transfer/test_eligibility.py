@@ -289,7 +289,7 @@ def test_the_matrix_has_every_ordered_pair_of_tasks_with_good_and_misleading_sou
     assert (noisy.target, noisy.recipes[0].task) == ("transnas-object~0.003", "transnas-scene~0.003")
 
     def problem(task):
-        return plan.Problem(*(task, task, "p", "nasbench201", {}, "value", "maximise", 1.0, 30, 1.0, "points"), answer)
+        return plan.Problem(*(task, task, "p", "nasbench201", {}, "value", "maximise", 1.0, 300, 1.0, "points"), answer)
 
     jobs = TransferPlan(contestants.contestant("portfolio"), problem, whole, 1, 10, "r")
     names = [job.study.name for job in (*jobs.sources(), *jobs.targets(), *(one for one, _, _ in jobs.alterations()))]
