@@ -36,7 +36,7 @@ from archive.agents.acquisition.candidate_generators import CandidateGenerator, 
 from archive.agents.acquisition.listing import Listing, members_of
 from archive.agents.base import History, Suggestion
 from archive.agents.bayesopt.model_based import Method
-from archive.agents.bayesopt.portfolio_members import MemberModel, member_model
+from archive.agents.bayesopt.portfolio_members import MemberModel, defaults, member_model
 from archive.agents.surrogates.base import Array, Surrogate
 from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP
 from archive.agents.surrogates.gp.distance import DistanceGP
@@ -49,6 +49,7 @@ from archive.agents.transfer.source_model import SourceGP, SourceGroup, grouped,
 from archive.agents.transfer.source_tasks import too_little
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError
+from archive.kernels.features import choices
 from archive.spaces.base import Space
 
 TOP = 3
@@ -67,7 +68,8 @@ and computing the evidence takes the cube of the number of evaluations."""
 
 MEMBERS = ("subtrees", "topology", "structure")
 """Kernels of the source models, see `archive.agents.bayesopt.portfolio_members`: fast and positive definite on every
-space."""
+space. Where operations are options of no known meaning, topology features are constant, and the default members of
+`portfolio` are these kernels."""
 
 MOST_GROUPS = 8
 """Groups that are fitted and cached; of more, those of the same space, then the larger ones. On NAS-Bench-201 each
@@ -189,7 +191,7 @@ class Transfer:
             listing = Listing([member.functional for member in members])
         return [
             self._own_models[name] if name in self._own_models else member_model(name, self.space, listing)
-            for name in MEMBERS
+            for name in _members(self.space)
         ]
 
     def _fitted(self, group: SourceGroup) -> SourceModels:
@@ -223,6 +225,11 @@ def rule(name: str) -> Rule:
 def best_of(models: SourceModels) -> SourceGP:
     """Return the model of the largest stacking weight in its group."""
     return max(models, key=lambda model: model.weight)
+
+
+def _members(space: Space) -> tuple[str, ...]:
+    """Return the kernels of the source models of a space."""
+    return defaults(space) if choices.describe(space.name) else MEMBERS
 
 
 def _expected(models: SourceModels, networks: Sequence[Architecture]) -> Array:

@@ -238,3 +238,19 @@ def test_incomparable_sources_are_ignored(space):
     )
     assert plain == with_it
     assert codec.to_nasbench201(plain[0].architecture)
+
+
+def test_a_source_of_choices_says_which_options_are_best():
+    ranked = spaces.get("choices", decisions={name: list("01234") for name in "abcde"}, form="set")
+
+    def value(network):
+        a, b, *_ = ranked.chosen(network)
+        return -float((a - 3) ** 2 + abs(b - 1))
+
+    drawn = np.random.default_rng(1).permutation(len(ranked.members()))[:30]
+    known = [ranked.members()[at] for at in drawn]
+    history = History(sources=(source(known, [value(one) for one in known]),))
+    suggestions = trusting("portfolio", ranked).propose(history, TOP, np.random.default_rng(0))
+    # No network of the source has both of the best options.
+    assert max(map(value, known)) == -1.0
+    assert [value(one.architecture) for one in suggestions] == [0.0] * TOP
