@@ -35,6 +35,10 @@ FAILURES = 20
 """Number of failed proposals at which a search gives up, if they also outnumber the evaluations. Proposals that failed
 before the search began do not count: a user who has removed the cause begins the same search again."""
 
+FAILURES_IN_A_ROW = 5
+"""The same number for failures without an evaluation in between, in searches of at most so many evaluations. It grows
+with the budget that is left, up to `FAILURES`: in a long search, a few networks may be too large."""
+
 
 def run(
     archive: Archive,
@@ -143,22 +147,29 @@ class FailureLimit:
 
     def __init__(self, begin: Snapshot) -> None:
         """Keep the failures and the number of evaluations from before."""
-        self._failed = {one.id for one in _failed(begin)}
-        self._evaluated = _evaluated(begin)
+        self._before = {one.id for one in _failed(begin)}
+        self._evaluated = self._last = _evaluated(begin)
+        left = begin.study.budget - self._evaluated
+        self._limit = min(max(left, FAILURES_IN_A_ROW), FAILURES)
+        # Number of failures of this search when an evaluation was last new.
+        self._excused = 0
 
     def check(self, snapshot: Snapshot) -> None:
         """Raise where proposals keep failing.
 
         Raises:
-            SearchError: Since the search began, at least `FAILURES` proposals failed, more than were evaluated; the
-                message gives the last reason.
+            SearchError: Since the search began, at least `FAILURES` proposals failed, more than were evaluated, or so
+                many in a row that the limit for the rest of the budget is reached; the message gives the last reason.
         """
-        failed = [one for one in _failed(snapshot) if one.id not in self._failed]
-        evaluated = _evaluated(snapshot) - self._evaluated
-        if len(failed) >= FAILURES and len(failed) > evaluated:
+        failed = [one for one in _failed(snapshot) if one.id not in self._before]
+        if (evaluated := _evaluated(snapshot)) != self._last:
+            self._last, self._excused = evaluated, len(failed)
+        new = evaluated - self._evaluated
+        in_a_row = self._limit < FAILURES and len(failed) - self._excused >= self._limit
+        if len(failed) > new and (in_a_row or len(failed) >= FAILURES):
             raise SearchError(
-                f"{len(failed)} proposals of the study {snapshot.study.name!r} failed and only {evaluated} were "
-                f"evaluated since the search began; the last reason: {failed[-1].reason}"
+                f"{len(failed)} proposals of the study {snapshot.study.name!r} failed and {new or 'none'} "
+                f"{'was' if new < 2 else 'were'} evaluated since the search began; the last reason: {failed[-1].reason}"
             )
 
 

@@ -108,12 +108,28 @@ def test_a_study_whose_proposals_all_fail_ends_with_the_reason(archive):
             archive.proposals.fail(claim.id, claim.token, "no memory left")
 
     for _ in range(2):
-        with pytest.raises(SearchError, match=r"20 proposals .* failed and only 0 .* no memory left"):
+        with pytest.raises(SearchError, match=r"20 proposals .* failed and none was .* no memory left"):
             list(run(archive, study, agents.get("random", SPACE), version="0", batch=5, wait=fail))
     assert archive.studies.counts(study.name)[State.FAILED] == 40
     # Failures of earlier searches do not end a later one, whose trainers work.
     archive.studies.set_budget(study.name, 2)
     assert search(archive, archive.studies.get(study.name))[-1].counts[State.COMPLETE] == 2
+
+
+@pytest.mark.parametrize(("budget", "good", "failures"), [(2, 0, 5), (4, 1, 6), (7, 0, 7), (9, 3, 10), (50, 1, 20)])
+def test_a_short_search_ends_after_a_few_failures_in_a_row(archive, budget, good, failures):
+    study = open_study(archive, asked(), budget=budget)
+
+    def work(_):
+        while (claim := archive.proposals.claim("worker", study=study.name)) is not None:
+            # One network is too large before the good ones.
+            if 0 < claim.proposal.number <= good:
+                archive.proposals.complete(claim.id, claim.token, Result(value=0.5))
+            else:
+                archive.proposals.fail(claim.id, claim.token, "no memory left")
+
+    with pytest.raises(SearchError, match=f"{failures} proposals .* {good or 'none'} w.* no memory left"):
+        list(run(archive, study, agents.get("random", SPACE), version="0", wait=work))
 
 
 def test_warm_start_takes_observations_and_leaves_the_budget(archive):
