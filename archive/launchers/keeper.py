@@ -69,6 +69,13 @@ class FleetKeeper:
         # Id of a trainer to the time at which it was first seen running.
         self._since: dict[str, float] = {}
         self._ends = self._progress = 0
+        # Time at which a trainer was last seen to have ended without a failure.
+        self._left: float | None = None
+
+    @property
+    def left_seconds(self) -> float | None:
+        """Seconds since a trainer last ended without a failure; None before the first such end."""
+        return None if self._left is None else self._clock() - self._left
 
     def keep(self, work: int, progress: int) -> FleetState:
         """Adjust the number of trainers, at most once in the engine's polling interval.
@@ -87,6 +94,9 @@ class FleetKeeper:
             return self.state
         fleet = self.fleet
         target = demand(work, fleet.slots, fleet.lower, fleet.upper)
+        if not target:
+            # Without work for them, trainers end in order.
+            self._ends = 0
         try:
             self.state = self._adjusted(target)
         except LaunchError as error:
@@ -144,6 +154,8 @@ class FleetKeeper:
         if not ended:
             return
         failures = self.launcher.failures(self.fleet, ended)
+        if ended - {failure.id for failure in failures}:
+            self._left = self._clock()
         failed = {failure.id for failure in failures if failure.code != FRUITLESS_CODE}
         self._ends += len(failed | {id_ for id_ in ended if self._is_early(id_)})
         for failure in failures:

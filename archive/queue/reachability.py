@@ -86,6 +86,24 @@ def unreachable(
     ]
 
 
+def lacking(connection: Connection, studies: Iterable[str], statuses: Sequence[WorkerStatus]) -> dict[str, str]:
+    """Return the studies whose task, space or recipe each of the workers lacks, with the reason of the last worker.
+
+    Args:
+        connection: Connection to the archive.
+        studies: Names of studies.
+        statuses: The workers, alive or not; without one, no study is returned.
+    """
+    if not statuses:
+        return {}
+    rows = connection.read(lambda tx: tx.run(STUDIES, names=sorted(studies)).data())
+    reasons = {
+        row["study"]: [one.capabilities.lacks(row["task"], row["protocol"], row["space"]) for one in statuses]
+        for row in rows
+    }
+    return {study: of[-1] for study, of in reasons.items() if of[-1] is not None and None not in of}
+
+
 def _reasons(
     row: Mapping[str, Any], study: Mapping[str, Any] | None, living: Sequence[WorkerStatus]
 ) -> list[tuple[str, str]] | None:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from archive.cli.render import print_message
 from archive.cli.search.interruption import InterruptedBySignal, Interruption
+from archive.errors import TrainingError
 from archive.launchers import queue_length, records
 from archive.launchers.keeper import FleetKeeper
+from archive.launchers.passed_over import TRUST_SECONDS, passed_over
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -44,17 +46,26 @@ def follow(archive: Archive, launcher: Launcher, fleet: TrainerFleet) -> None:
 
 
 def _follow(archive: Archive, keeper: FleetKeeper, fleet: TrainerFleet) -> None:
-    shown = ""
+    shown: list[str] = []
     with Interruption("no longer following the queue") as interruption:
         while True:
-            length = queue_length.queue_length(archive, fleet.study)
+            work, progress = queue_length.queue_length(archive, fleet.study)
+            # A trainer that leaves although proposals wait may lack what they need; so would the next one.
+            left = keeper.left_seconds
+            recent = left is not None and left < TRUST_SECONDS and work > 0
+            lacking = passed_over(archive, fleet) if recent else []
             with records.adjusting(fleet) as kept:
                 if not kept:
                     print_message(f"the fleet {fleet.name} is stopped: no longer following the queue")
                     return
-                line = str(keeper.keep(*length))
-            if line != shown:
-                print_message(line)
-            shown = line
+                try:
+                    state = keeper.keep(work - sum(each.waiting for each in lacking), progress)
+                except TrainingError as error:
+                    raise TrainingError("; ".join([str(error), *map(str, lacking)])) from error
+            lines = [str(state), *map(str, lacking)]
+            for line in lines:
+                if line not in shown:
+                    print_message(line)
+            shown = lines
             interruption.wait(max(1.0, keeper.launcher.poll_seconds))
             interruption.check()

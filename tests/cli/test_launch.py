@@ -11,6 +11,7 @@ from archive.errors import LaunchError
 from archive.launchers import queue_length, records, registry
 from archive.launchers.fleet import fleets_folder
 from archive.launchers.local import LocalLauncher
+from archive.queue import workers
 from tests.support.clusters.launchers import stand_in, until
 from tests.support.commands import shell
 from tests.support.json_documents import check
@@ -183,6 +184,29 @@ def test_two_bounds_follow_the_queue_until_a_signal(user, archive, tmp_path, mon
     assert (fleet["lower"], fleet["upper"], len(fleet["trainers"])) == (0, 3, 3)
     diary = tmp_path / "stand-in" / "diary"
     until(lambda: diary.exists() and len(diary.read_text().splitlines()) == 3, 20.0, "all have started")
+
+
+def test_proposals_that_no_trainer_can_run_are_named_and_start_none(user, archive, tmp_path, monkeypatch):
+    def length(archive, study):
+        looks.append(study)
+        if len(looks) == 3:
+            # The stand-ins of trainers register nothing.
+            workers.arrive(archive.connection, "trainer", recipes=["default"])
+            (tmp_path / "stand-in").mkdir(exist_ok=True)
+            (tmp_path / "stand-in" / "end").write_text("0")
+            workers.leave(archive.connection, "trainer")
+        if len(looks) == 12:
+            raise InterruptedBySignal(2)
+        return read(archive, study)
+
+    looks, read = [], queue_length.queue_length
+    propose(archive, cells(2), "mine", protocol="digits/1+recipe:mine")
+    monkeypatch.setattr(queue_length, "queue_length", length)
+    shown = user.types("launch", "local", "--trainers", "0..1", code=130).stderr.splitlines()
+    named = "2 proposals wait in the study mine, and no trainer of the fleet can run them: it has no recipe 'mine'"
+    assert shown.count(named) == 1
+    assert [line for line in shown if line.endswith("trainers run")][-1] == "0 of 0 trainers run"
+    assert not any(line.startswith("error") for line in shown)
 
 
 def test_a_fleet_that_is_stopped_is_followed_no_longer(user, archive, store_settings, monkeypatch):

@@ -143,6 +143,25 @@ def test_early_ends_and_failures_count(keeping, capacity, seconds, code):
     assert engine.number == 2 * (RESTART_LIMIT + 1)
 
 
+def test_ends_without_work_are_forgiven_and_remembered(tmp_path):
+    engine = Engine()
+    keeper = FleetKeeper(engine, TrainerFleet("name", "engine", Settings(tmp_path), lower=0), lambda: engine.now)
+    for _ in range(5 * RESTART_LIMIT):
+        for work in (1, 0):
+            engine.end()
+            engine.now += engine.poll_seconds
+            keeper.keep(work, 0)
+    assert keeper.left_seconds == 0.0
+    engine.now += 5.0
+    assert keeper.left_seconds == 5.0
+    failing = FleetKeeper(engine, TrainerFleet("name", "engine", Settings(tmp_path)), lambda: engine.now)
+    for _ in range(2):
+        engine.now += engine.poll_seconds
+        failing.keep(1, 0)
+        engine.end(1)
+    assert failing.left_seconds is None
+
+
 def test_an_end_counts_once_where_the_engine_accepts_no_other_trainer(keeping):
     engine = Engine()
     keep = keeping(engine, lower=1, upper=1)
