@@ -91,14 +91,16 @@ class MemberModel:
     cheap: bool
     prior: float
 
-    def surrogate(self, transform: str | OutcomeTransform) -> DistanceGP:
+    def surrogate(self, transform: str | OutcomeTransform, noise_prior: float | None = None) -> DistanceGP:
         """Return the Gaussian process of the member, with the inference of the preset `default` of `gp`.
 
         Args:
             transform: One of `archive.agents.surrogates.outcome_transforms`, or its name.
+            noise_prior: Standard deviation of the prior of the noise variance, in half widths of its bounds; None for
+                that of the other hyperparameters.
         """
         preset = PRESETS["default"]
-        learning = replace(preset.learning, prior=self.prior)
+        learning = replace(preset.learning, prior=self.prior, noise_prior=noise_prior)
         return DistanceGP(self.pairwise, self.covariance, learning, noise=preset.noise, transform=transform)
 
 

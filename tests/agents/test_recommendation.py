@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from archive import spaces
 from archive.agents import recommendation
 from archive.agents.noise import is_noisy
 from archive.agents.recommendation import LEAST, recommend
@@ -94,3 +95,21 @@ def test_the_noise_is_that_of_scores_and_not_of_compressed_ones():
     recommended = recommend(space, observed([one for one in networks for _ in range(4)], scores))
     # By the compressed scores alone: 0.35.
     assert recommended.noise == pytest.approx(0.5, rel=0.15)
+
+
+def test_intervals_hold_the_true_scores_where_few_networks_have_much_noise():
+    names = {f"decision {at}": ["a", "b", "c"] for at in range(4)}
+    space = spaces.get("choices", decisions=names, form="set")
+    inside = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        effects = rng.normal(0.0, 0.05, (4, 3))
+        networks = [space.members()[at] for at in rng.permutation(81)[:20]]
+        truth = [float(effects[range(4), space.decisions().encode(one)].sum()) for one in networks]
+        scores = np.array(truth) + rng.normal(0.0, 0.05, 20)
+        seen = [replace(one, seed=at) for at, one in enumerate(observed(networks, scores.tolist()))]
+        values = {one.key: value for one, value in zip(networks, truth, strict=True)}
+        ranked = recommend(space, seen).ranked
+        inside += [one.low <= values[one.architecture.key] <= one.high for one in ranked]
+    # With the prior of length scales for the noise: 0.18.
+    assert np.mean(inside) > 0.75

@@ -6,9 +6,10 @@ Notation:
     x        free log-parameters, within bounds                          (d,)
     L        log marginal likelihood (`likelihood`)                      scalar
     c, h     centre and half widths of the bounds                        (d,)
-    k        `prior`, the prior's standard deviation in units of h       scalar
+    k        standard deviations of the prior in units of h: `prior`,    (d,)
+             and `noise_prior` for the noise
 
-The objective is L(x) - 1/2 sum_j ((x_j - c_j) / (k h_j))^2, the log posterior under a log-normal prior. With a dozen
+The objective is L(x) - 1/2 sum_j ((x_j - c_j) / (k_j h_j))^2, the log posterior under a log-normal prior. With a dozen
 observations the maximum of L alone often lies on the bounds, at no noise or at noise only; the weak prior decides such
 cases and is soon outweighed (after 200 networks it changes nothing). The paper uses gradient descent; L-BFGS-B needs a
 tenth of the steps.
@@ -48,20 +49,23 @@ class MarginalLikelihood(Inference):
     Attributes:
         starts: Number of starts, the first from the centre of the bounds.
         prior: Standard deviation of the log-normal prior in half widths of the bounds; None for no prior.
+        noise_prior: That of the noise variance; None for the same as `prior`.
         observations: Most architectures to use, drawn at random where there are more.
         subset_size: Architectures that the starts are optimised on.
     """
 
     starts: int = 5
     prior: float | None = 0.5
+    noise_prior: float | None = None
     observations: int = 1000
     subset_size: int = 150
 
     def __post_init__(self) -> None:
         """Check the numbers."""
         require_at_least(1, starts=self.starts, observations=self.observations, subset_size=self.subset_size)
-        if self.prior is not None and not self.prior > 0.0:
-            raise UsageError(f"prior must be > 0 or None, got {self.prior}")
+        for name, value in (("prior", self.prior), ("noise_prior", self.noise_prior)):
+            if value is not None and not value > 0.0:
+                raise UsageError(f"{name} must be > 0 or None, got {value}")
 
     def thetas(self, likelihood: Likelihood, rng: np.random.Generator) -> Array:
         """See `Inference.thetas`."""
@@ -76,7 +80,7 @@ class MarginalLikelihood(Inference):
 
     def _starts(self, likelihood: Likelihood, rng: np.random.Generator) -> list[Array]:
         bounds = likelihood.bounds
-        drawn = (self._draw(bounds, rng) for _ in range(20 * self.starts))
+        drawn = (self._draw(likelihood, rng) for _ in range(20 * self.starts))
         # A likelihood costs a fraction of a climb; with indefinite distances it may be -inf at small betas.
         finite = (x for x in (bounds.centre, *drawn) if np.isfinite(likelihood.value(x)))
         starts = [x for x, _ in zip(finite, range(self.starts), strict=False)]
@@ -84,10 +88,11 @@ class MarginalLikelihood(Inference):
             raise NumericalError("the observations have no finite likelihood at any hyperparameters tried")
         return starts
 
-    def _draw(self, bounds: Bounds, rng: np.random.Generator) -> Array:
-        if self.prior is None:
+    def _draw(self, likelihood: Likelihood, rng: np.random.Generator) -> Array:
+        bounds, stds = likelihood.bounds, self._stds(likelihood.bounds, likelihood.learns_noise)
+        if stds is None:
             return bounds.draw(rng)
-        return np.clip(rng.normal(bounds.centre, 0.5 * self.prior * bounds.widths), bounds.lower, bounds.upper)
+        return np.clip(rng.normal(bounds.centre, stds), bounds.lower, bounds.upper)
 
     def _climb(self, likelihood: Likelihood, start: Array) -> _Optimum:
         bounds = likelihood.bounds
@@ -96,7 +101,7 @@ class MarginalLikelihood(Inference):
             value, gradient = likelihood.value_and_gradient(x)
             if not np.isfinite(value):
                 return _WALL, np.zeros_like(x)
-            penalty, slope = self._penalty(bounds, x)
+            penalty, slope = self._penalty(bounds, x, likelihood.learns_noise)
             return penalty - value, slope - gradient
 
         x = np.clip(start, bounds.lower, bounds.upper)
@@ -106,11 +111,21 @@ class MarginalLikelihood(Inference):
         result = minimize(negative_log_posterior, x, jac=True, method="L-BFGS-B", bounds=box, options=options)
         return _Optimum(-float(result.fun), np.asarray(result.x, dtype=np.float64), str(result.message))
 
-    def _penalty(self, bounds: Bounds, x: Array) -> tuple[float, Array]:
-        if self.prior is None:
+    def _penalty(self, bounds: Bounds, x: Array, learns_noise: bool = True) -> tuple[float, Array]:
+        stds = self._stds(bounds, learns_noise)
+        if stds is None:
             return 0.0, np.zeros_like(x)
-        z = 2.0 * (x - bounds.centre) / (self.prior * bounds.widths)
-        return 0.5 * float(z @ z), 2.0 * z / (self.prior * bounds.widths)
+        z = (x - bounds.centre) / stds
+        return 0.5 * float(z @ z), z / stds
+
+    def _stds(self, bounds: Bounds, learns_noise: bool) -> Array | None:
+        """Return k h, (d,) float64; None without a prior."""
+        if self.prior is None:
+            return None
+        stds: Array = 0.5 * self.prior * bounds.widths
+        if learns_noise and self.noise_prior is not None:
+            stds[-1] = 0.5 * self.noise_prior * bounds.widths[-1]
+        return stds
 
 
 class _Optimum(NamedTuple):

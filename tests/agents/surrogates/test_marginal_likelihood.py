@@ -228,3 +228,13 @@ def test_the_prior_is_centred_in_the_box():
     assert MarginalLikelihood(prior=0.5)._penalty(bounds, np.array([0.0, 4.0]))[0] == 0.0
     # On a wall, two standard deviations from the centre.
     assert MarginalLikelihood(prior=0.5)._penalty(bounds, np.array([2.0, 4.0]))[0] == pytest.approx(2.0)
+
+
+def test_the_prior_of_the_noise_is_that_of_the_others_unless_it_has_its_own():
+    bounds = Bounds(np.array([-2.0, 0.0]), np.array([2.0, 8.0]))
+    wide = MarginalLikelihood(prior=0.5, noise_prior=1.0)
+    # Two standard deviations of 0.5 half widths, or one of a half width.
+    assert wide._penalty(bounds, np.array([0.0, 8.0]))[0] == pytest.approx(0.5)
+    assert wide._penalty(bounds, np.array([0.0, 8.0]), learns_noise=False)[0] == pytest.approx(2.0)
+    with pytest.raises(UsageError, match="noise_prior must be > 0"):
+        MarginalLikelihood(noise_prior=0.0)
