@@ -62,7 +62,9 @@ def print_pareto(item: Mapping[str, Any]) -> None:
     reference = ", ".join(f"{name} {value:.4g}" for name, value in item["reference"].items())
     print_line(f"hypervolume {item['hypervolume']:.4g}, from the worst values: {reference}")
     if item["left_out"]:
-        print_line(f"{item['left_out']} results lack an objective, and are left out")
+        n = item["left_out"]
+        lacking = "1 result lacks an objective and is" if n == 1 else f"{n} results lack an objective and are"
+        print_line(f"{lacking} left out")
 
 
 def recommended_item(
