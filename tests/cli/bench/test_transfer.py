@@ -25,6 +25,7 @@ from tests.support import java_only
         (["--scenario", "serched"], "unknown scenario 'serched': did you mean searched"),
     ],
 )
+@pytest.mark.usefixtures("official")
 def test_what_cannot_be_is_one_line(tmp_path, capsys, monkeypatch, arguments, message):
     monkeypatch.setenv("ARCHIVE_HOME", str(tmp_path / "home"))
     with pytest.raises(SystemExit) as ended:
@@ -67,6 +68,7 @@ def test_a_matrix_of_the_columns_of_a_table(tmp_path, capsys, table):
     assert not any("settings-one" in name for name in names if "source" in name)
 
 
+@pytest.mark.usefixtures("official")
 def test_tasks_without_a_common_space_are_refused(tmp_path, capsys, table):
     others = f"table:{table.parent / 'others.csv'}#one"
     for arguments, message in (

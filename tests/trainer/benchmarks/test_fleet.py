@@ -12,10 +12,10 @@ from archive.trainer.benchmarks import fleet
 from tests.support.stores import cells, propose
 
 
-@pytest.mark.lasts(6)
+@pytest.mark.lasts(8)
 def test_a_busy_fleet_completes_its_trials_and_loses_no_lease(archive, tmp_path):
     made = propose(archive, cells(4))
-    usage = fleet._run(archive, tmp_path, "study", 2, 2.5, 1.0, fleet._server(archive))
+    usage = fleet._run(archive, tmp_path, "study", 2, 5.0, 1.0, fleet._server(archive))
     stored = archive.proposals.list("study")
     assert usage.completed >= 2
     assert [each.state for each in stored].count(State.COMPLETE) == usage.completed
