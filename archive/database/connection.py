@@ -291,8 +291,7 @@ class Connection:
 
     def _server_left(self, instance: str) -> bool:
         """Whether the embedded server of an attempt has ended: any error of the attempt may then be a consequence."""
-        server = embedded.find(self.settings) if self.settings.embedded else None
-        return self.settings.embedded and (server is None or server.instance != instance)
+        return self.settings.embedded and not embedded.is_running(self.settings, instance)
 
     def _drop_driver(self) -> None:
         if self._driver is not None:

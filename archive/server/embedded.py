@@ -114,6 +114,12 @@ def find(settings: Settings) -> Server | None:
     return _find(Folder(settings.home))
 
 
+def is_running(settings: Settings, instance: str) -> bool:
+    """Whether the embedded server over `settings.home` is still this instance."""
+    server = find(settings)
+    return server is not None and server.instance == instance
+
+
 def require_space(settings: Settings) -> None:
     """Refuse to write while the disk of the embedded server is nearly full.
 
