@@ -102,6 +102,10 @@ class Launcher(ABC):
             LaunchError: The engine does not answer.
         """
 
+    def has_unlisted(self, fleet: TrainerFleet) -> bool:
+        """Whether a fleet may have trainers that `running` does not list, such as those of other machines."""
+        return False
+
     @abstractmethod
     def stop(self, fleet: TrainerFleet, ids: Sequence[str]) -> None:
         """Stop trainers: pending ones never start, running ones get SIGTERM and return their proposals.

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from archive.launchers import records
 from archive.launchers.base import LaunchedTrainer, Launcher
 from archive.launchers.fleet import TrainerFleet
-from archive.launchers.local import LocalLauncher
 
 
 def running(launcher: Launcher, fleet: TrainerFleet) -> tuple[Sequence[LaunchedTrainer], bool]:
@@ -19,6 +18,4 @@ def running(launcher: Launcher, fleet: TrainerFleet) -> tuple[Sequence[LaunchedT
     # First: a process that ends now has started its trainers before the engine is asked.
     attended = records.is_attended(fleet)
     trainers = launcher.running(fleet)
-    # Of the trainers on this engine, only those of this machine are visible.
-    elsewhere = isinstance(launcher, LocalLauncher) and not launcher.has_ended(fleet)
-    return trainers, not (attended or trainers or elsewhere)
+    return trainers, not (attended or trainers or launcher.has_unlisted(fleet))

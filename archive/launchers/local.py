@@ -84,6 +84,10 @@ class LocalLauncher(Launcher):
         """Whether no trainer of a fleet is on record, neither of this machine nor of another with the same home."""
         return not list(self._alive(fleet)) and not list(_records(fleet))
 
+    def has_unlisted(self, fleet: TrainerFleet) -> bool:
+        """See `Launcher.has_unlisted`."""
+        return not self.has_ended(fleet)
+
     def _start(self, fleet: TrainerFleet, place: int) -> None:
         path = self._log(fleet, place)
         try:
