@@ -69,6 +69,8 @@ def _source(path: Path, name: str, entry: Any) -> RecipeSource:
     if keys in ({"command"}, {"command", "data"}):
         command = _command(path, where, entry)
         return RecipeSource(name, shlex.join(command.command), FILE, command)
+    if table := next((key for key in sorted(keys) if isinstance(entry[key], dict)), None):
+        raise SettingsError(f"{path} has a table for each recipe: write [{table}] in place of [{name}.{table}]")
     raise SettingsError(f'{where} must have either fit = "…", or command = […] and perhaps data = true')
 
 

@@ -116,6 +116,7 @@ def test_packages_add_recipes_and_take_over_none(monkeypatch, home):
         ("[mine", r"cannot read .*recipes\.toml: Expected"),
         ("mine = 3", r"the recipe 'mine' in .*recipes\.toml must have either fit = "),
         ("[mine]\n", "must have either fit = "),
+        ('[recipes.mine]\nfit = "a:b"', r"write \[mine\] in place of \[recipes\.mine\]"),
         ('[mine]\nfit = "a:b"\nfat = 1', "must have either fit = "),
         ('[mine]\nfit = "a:b"\ncommand = ["true"]', "must have either fit = "),
         ('[mine]\ncommand = "rm -rf /"', r"must have command = \[.*got 'rm -rf /'"),
