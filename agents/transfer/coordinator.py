@@ -68,8 +68,7 @@ and computing the evidence takes the cube of the number of evaluations."""
 
 MEMBERS = ("subtrees", "topology", "structure")
 """Kernels of the source models, see `archive.agents.bayesopt.portfolio_members`: fast and positive definite on every
-space. Where operations are options of no known meaning, topology features are constant, and the default members of
-`portfolio` are these kernels."""
+space. On `choices`, whose topology features are constant, the default members of `portfolio` take their place."""
 
 MOST_GROUPS = 8
 """Groups that are fitted and cached; of more, those of the same space, then the larger ones. On NAS-Bench-201 each

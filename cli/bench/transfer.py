@@ -103,10 +103,10 @@ def transfer(
     a study, in the same archive as those of bench search. The same command again continues an interrupted run.
 
     --matrix measures whether a warm start ever hurts, on NAS-Bench-201 and TransNAS-Bench-101, or between the tasks of
-    --task: "worst beside cold" is the largest excess of the mean regret over
-    that of cold starts after ten queries or more. "errors" is the largest in standard errors of the differences, seed
-    by seed, and "own errors" in standard errors of the mean regret. With noise, regret is that of the network that
-    archive study best would recommend, computed after every fifth query.
+    --task: "worst beside cold" is the largest excess of the mean regret over that of cold starts after ten queries or
+    more. "errors" is the largest in standard errors of the differences, seed by seed, and "own errors" in standard
+    errors of the mean regret. With noise, regret is that of the network that archive study best would recommend,
+    computed after every fifth query.
     """
     from archive.agents.benchmarks.search.contestants import contestant
     from archive.agents.benchmarks.transfer.plan import TransferPlan, alter

@@ -96,7 +96,7 @@ def labels(problems: Mapping[str, Problem]) -> dict[str, str]:
 
 
 def _pairs(names: Mapping[str, str]) -> list[Scenario]:
-    """Return the scenarios of every ordered pair of tasks; `names` has their names in those of scenarios."""
+    """Return the scenarios of every ordered pair of tasks; `names` are the tasks with their names in a scenario's."""
     return [
         Scenario(
             "-".join(part for part in (names[source], str(size), altered) if part),
