@@ -27,6 +27,13 @@ def test_each_gpu_is_found_with_its_own_name_for_trials():
     devices.check(found[0])
 
 
+def test_free_memory_is_what_other_programs_see():
+    device = devices.find("0")[0]
+    before = devices.free_memory(device)
+    held = torch.empty(4 << 30, dtype=torch.uint8, device="cuda")
+    assert before - devices.free_memory(device) == pytest.approx(held.numel(), rel=0.25)
+
+
 def test_trial_trains_on_the_gpu_that_it_is_given(tmp_path):
     device, task = devices.find("0")[0], patterns(epochs=2)
     spec = TrialSpec(SMALL, task, task.protocols[0], 1, device.name, 1, tmp_path, visible=device.visible)

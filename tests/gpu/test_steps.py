@@ -88,6 +88,18 @@ def test_recorded_steps_draw_new_numbers_and_follow_the_progress():
     assert len(set(losses[WARMUP:])) == 20
 
 
+def test_steps_are_recorded_after_an_earlier_use_of_much_memory():
+    """As by an earlier training of the same process."""
+    total = torch.cuda.get_device_properties(0).total_memory
+    much = torch.empty(total // 4, dtype=torch.uint8, device="cuda")
+    del much
+    inputs, targets = batch()
+    steps = steps_of(Dropping(), patterns(), total=1000)
+    for _ in range(WARMUP + 1):
+        steps.take(inputs, targets)
+    assert len(steps.graphs) == 1
+
+
 class Reading(Dropping):
     """A network that reads a number back in its forward pass, and so waits for the GPU."""
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from archive.errors import first_line
 
 _NO_MEMORY = ("DefaultCPUAllocator", "CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+_ADVICE = " Of the allocated memory"
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 """Limits of a container, which sees its own control group as the root."""
 
 
 def out_of_memory(error: Exception) -> str | None:
-    """Return torch's message on exhausted memory; None for any other error."""
+    """Return torch's message on exhausted memory, without its advice; None for any other error."""
     if type(error).__name__ == "OutOfMemoryError" or any(word in str(error) for word in _NO_MEMORY):
         # The host's allocator begins with a position in its source code.
-        return first_line(error).rpartition("DefaultCPUAllocator: ")[2]
+        return first_line(error).rpartition("DefaultCPUAllocator: ")[2].partition(_ADVICE)[0].rstrip(".")
     return None
 
 

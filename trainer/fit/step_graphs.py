@@ -87,6 +87,7 @@ class StepGraphs:
         self._recorded: dict[torch.Size, _Recorded] = {}
         self._seen: Counter[torch.Size] = Counter()
         self._records = True
+        self._earlier = torch.cuda.max_memory_allocated(device)
         # Kernels on a stream of their own can be recorded; the default stream's cannot.
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         self._pool = torch.cuda.graph_pool_handle()
@@ -131,7 +132,7 @@ class StepGraphs:
 
     def _record(self, inputs: Tensor, targets: Tensor, rates: Sequence[float]) -> None:
         _, total = torch.cuda.mem_get_info(self._device)
-        if torch.cuda.max_memory_allocated(self._device) > LARGEST_SHARE * total:
+        if self._most_used() > LARGEST_SHARE * total:
             self._give_up("the network takes much of the GPU's memory", logging.INFO)
             return
         graph = torch.cuda.CUDAGraph()
@@ -156,6 +157,11 @@ class StepGraphs:
             _renew_generator(self._device, generator)
             return
         self._recorded[inputs.shape] = _Recorded(graph, own_inputs, own_targets, own_rates, losses)
+
+    def _most_used(self) -> int:
+        """Return the largest memory of this training's tensors; the present one after an earlier use of more."""
+        peak = torch.cuda.max_memory_allocated(self._device)
+        return peak if peak > self._earlier else torch.cuda.memory_allocated(self._device)
 
     def _give_up(self, reason: str, level: int = logging.WARNING) -> None:
         log.log(level, "steps not recorded as CUDA graphs reason=%r", reason)

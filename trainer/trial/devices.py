@@ -116,6 +116,19 @@ def system_gpus(root: Path = Path("/")) -> list[str]:
     return [line.partition(" (UUID")[0] for line in listed.stdout.splitlines() if line.startswith("GPU ")]
 
 
+def free_memory(device: Device) -> int | None:
+    """Return the free memory of a GPU in bytes, without torch; None if `nvidia-smi` does not tell it."""
+    if not device.uuid:
+        return None
+    command = ["nvidia-smi", "--query-gpu=memory.free", "--format=csv,noheader,nounits", f"--id=GPU-{device.uuid}"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_LISTING_SECONDS)
+    except (subprocess.TimeoutExpired, OSError):
+        return None
+    text = told.stdout.strip()
+    return int(text) << 20 if text.isdecimal() else None
+
+
 def _indices(request: str) -> list[int] | None:
     if request == "cuda":
         return [0]

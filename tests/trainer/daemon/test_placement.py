@@ -10,6 +10,7 @@ import pytest
 from archive.errors import SettingsError
 from archive.queue.causes import Cause, MemoryNeed
 from archive.trainer.daemon.devices.locks import Seats
+from archive.trainer.daemon.devices.occupancy import LOOK_SECONDS, Occupancy
 from archive.trainer.daemon.devices.placement import Placement
 from archive.trainer.trial.devices import Device
 from archive.trainer.trial.messages import TrialFailed
@@ -62,6 +63,40 @@ def test_device_without_memory_for_its_trials_is_emptied():
     assert placement.room(beside).slots == 0
     assert placement.room([]).slots == 3
     assert placement.room(beside).slots == 2
+
+
+def test_gpu_that_another_program_fills_gets_no_trial_until_it_has_room():
+    free, now, big = [100 << 20], [0.0], replace(GPUS[2], memory_bytes=80 * GIB)
+    placement = Placement([GPUS[1], big], occupancy=Occupancy(lambda device: free[0], lambda: now[0]))
+    failed = TrialFailed("out of memory", cause=Cause.OUT_OF_MEMORY, memory=MemoryNeed(GIB, 80 * GIB, alone=False))
+    told = placement.with_neighbours(failed, big, [])
+    assert told.reason == "out of memory; other programs use it: cuda:2 waits for its memory"
+    assert (told.memory, told.cause) == (failed.memory, failed.cause)
+    assert (placement.room([]).slots, placement.choose(proposal(4 * GIB), [])) == (1, None)
+    # The memory of the trial suffices with that of a context; a look is cheap, but not each tick.
+    free[0] = 3 * GIB
+    assert placement.room([]).slots == 1
+    now[0] += LOOK_SECONDS
+    assert placement.room([]).slots == 2
+    assert placement.choose(proposal(4 * GIB), []) == big
+
+
+def test_gpu_waits_for_no_more_memory_than_it_can_have():
+    free, now = [GIB], [0.0]
+    placement = Placement(GPUS[:1], occupancy=Occupancy(lambda device: free[0], lambda: now[0]))
+    memory = MemoryNeed(75 * GIB, 80 * GIB, alone=False)
+    placement.with_neighbours(TrialFailed("out of memory", memory=memory), GPUS[0], [])
+    assert placement.room([]).slots == 0
+    now[0], free[0] = LOOK_SECONDS, 78 * GIB
+    assert placement.room([]).slots == 1
+
+
+@pytest.mark.parametrize("free", [None, 40 * GIB])
+def test_gpu_whose_memory_is_free_or_not_known_does_not_wait(free):
+    placement = Placement(GPUS[:1], occupancy=Occupancy(lambda device: free))
+    failed = TrialFailed("out of memory", memory=MemoryNeed(GIB, 80 * GIB, alone=False))
+    assert placement.with_neighbours(failed, GPUS[0], []) == failed
+    assert placement.room([]).slots == 1
 
 
 @pytest.mark.parametrize(

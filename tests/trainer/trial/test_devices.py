@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import pytest
 import torch
@@ -52,6 +53,20 @@ def test_gpu_that_does_not_answer_is_an_error(tmp_path, monkeypatch):
     # Who hides all GPUs asks for the CPU.
     monkeypatch.setenv(devices.VISIBLE, "")
     assert [device.name for device in devices.find("auto")] == ["cpu"]
+
+
+@pytest.mark.parametrize(("answer", "free"), [("echo 1024", 1 << 30), ("echo 'No devices were found'; exit 6", None)])
+def test_free_memory_of_a_gpu_is_that_of_its_uuid(tmp_path, monkeypatch, answer, free):
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f'#!/bin/sh\ncase "$*" in *--id=GPU-12ab*) {answer} ;; esac\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    gpu = devices.Device("cuda", "cuda:1", "H100", 80 << 30, "1", "12ab")
+    assert devices.free_memory(gpu) == free
+    assert devices.free_memory(replace(gpu, uuid="")) is None
+    program.unlink()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert devices.free_memory(gpu) is None
 
 
 def test_trial_sees_its_own_gpu_alone(tmp_path):

@@ -5,7 +5,7 @@
 
 A trial goes to the device with the fewest trials; among equals, to the smallest that has the memory that the proposal
 is known to need. After a trial ran out of memory beside others, its device gets no new trial until all have ended, so
-that the proposal can have the device alone.
+that the proposal can have the device alone. Beside another program, it gets none until that has freed the memory.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from archive.errors import SettingsError
 from archive.queue.capabilities import FOREVER
 from archive.store.records import Proposal
+from archive.trainer.daemon.devices.occupancy import Occupancy
 from archive.trainer.daemon.in_flight import InFlight
 from archive.trainer.trial.devices import Device
 from archive.trainer.trial.messages import TrialFailed
@@ -43,6 +44,7 @@ class Placement:
         devices: The devices, at least one.
         slots: Number of trials at a time; None for all slots of the devices.
         per_device: Number of trials at a time on each device; None divides the slots among the devices.
+        occupancy: The devices whose memory other programs use; None begins without any.
 
     Attributes:
         devices: The devices.
@@ -53,7 +55,13 @@ class Placement:
         SettingsError: The devices have fewer slots than requested.
     """
 
-    def __init__(self, devices: Sequence[Device], slots: int | None = None, per_device: int | None = None) -> None:
+    def __init__(
+        self,
+        devices: Sequence[Device],
+        slots: int | None = None,
+        per_device: int | None = None,
+        occupancy: Occupancy | None = None,
+    ) -> None:
         self.devices = tuple(devices)
         self.per_device = per_device or (1 if slots is None else -(-slots // len(self.devices)))
         self.slots = slots or self.per_device * len(self.devices)
@@ -63,6 +71,7 @@ class Placement:
                 "fewer --slots, more --devices or more --slots-per-device"
             )
         self._draining: set[Device] = set()
+        self._occupancy = occupancy or Occupancy()
 
     @property
     def memory_bytes(self) -> int | None:
@@ -92,13 +101,21 @@ class Placement:
     def with_neighbours(self, failed: TrialFailed, device: Device | None, others: Sequence[InFlight]) -> TrialFailed:
         """Add to a failure for want of memory whether other trials were on the device, which is then emptied.
 
+        A device that only other programs use gets no trial until they have freed the memory.
+
         Args:
             failed: The failure.
             device: Device of the trial.
             others: The other trials.
         """
-        if failed.memory is None or device is None or not _beside(device, others):
+        if failed.memory is None or device is None:
             return failed
+        if not _beside(device, others):
+            if failed.memory.alone or not self._occupancy.note(device, failed.memory):
+                return failed
+            return replace(
+                failed, reason=f"{failed.reason}; other programs use it: {device.label} waits for its memory"
+            )
         self._draining.add(device)
         return replace(failed, memory=replace(failed.memory, alone=False))
 
@@ -107,6 +124,8 @@ class Placement:
         if not beside:
             self._draining.discard(device)
         if device in self._draining or any(each.claim.proposal.alone for each in beside):
+            return 0
+        if not beside and self._occupancy.lacks_memory(device):
             return 0
         return max(0, self.per_device - len(beside))
 
