@@ -75,8 +75,12 @@ def from_dict(data: Mapping[str, Any]) -> Architecture:
     return built(space, layers, edges)
 
 
-def from_json(text: str | bytes) -> Architecture:
+def from_json(text: str | bytes, *, within: str | None = None) -> Architecture:
     """Return the architecture of a JSON text.
+
+    Args:
+        text: The JSON object of an architecture.
+        within: Field of an object without a `schema` that may hold the object of the architecture.
 
     Raises:
         CodecError: The text is no JSON, does not describe a graph, or its schema is a newer one.
@@ -90,6 +94,8 @@ def from_json(text: str | bytes) -> Architecture:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise CodecError(f"no JSON text: {error}") from None
+    if within is not None and isinstance(data, dict) and "schema" not in data and isinstance(data.get(within), dict):
+        data = data[within]
     return from_dict(data)
 
 

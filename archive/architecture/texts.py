@@ -5,6 +5,9 @@
 | NAS-Bench-201 string    | a vertical bar                            | `archive.architecture.nasbench_codec` |
 | genotype                | `Genotype(`, or a JSON object of `normal` | `archive.architecture.genotypes`      |
 | JSON of an architecture | any other                                 | `archive.architecture.codec`          |
+
+The JSON of an architecture may also stand in the field `architecture` of an object without a `schema`, as commands
+with `--json` print it.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ def from_text(text: str) -> Architecture:
     """
     if text.lstrip().startswith("|"):
         return from_nasbench201(text)
-    return from_genotype(text) if is_genotype(text) else from_json(text)
+    return from_genotype(text) if is_genotype(text) else from_json(text, within="architecture")
 
 
 def to_text(architecture: Architecture) -> str | None:

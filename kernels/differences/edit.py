@@ -151,7 +151,7 @@ def _skip_part(before: Skip | None, after: Skip | None, orders: Orders, cost: fl
         return DifferencePart(subject, "matched", first, second, cost)
     reason = "a skip becomes a break" if before[0] < after[0] else "a break becomes a skip"
     if before[0] == after[0]:
-        reason = f"from layer {before[1]} over {before[2]} → from layer {after[1]} over {after[2]}"
+        reason = f"from place {before[1]} over {before[2]} → from place {after[1]} over {after[2]}"
     return DifferencePart(subject, "changed", first, second, cost, reason)
 
 

@@ -28,7 +28,12 @@ def test_other_forms() -> None:
     assert from_text(f" {STRING}\n") == cell and is_text(STRING)
     assert to_text(cell) == codec.to_nasbench201(cell)
     assert from_text(codec.to_json(network)) == network and is_text(codec.to_json(network))
+    shown = {"schema_version": 1, "layers": 10, "architecture": codec.to_dict(network)}
+    assert from_text(json.dumps(shown)) == network
     assert to_text(network) is None
     assert not any(map(is_text, ("", "0123abcd", "some/file.json", "DARTS_V2")))
     with pytest.raises(CodecError, match="no JSON text"):
         from_text("DARTS_V2")
+    for given in ({"architecture": "0123abcd"}, {"architecture": {"architecture": codec.to_dict(network)}}):
+        with pytest.raises(CodecError, match="an architecture needs the field 'schema'"):
+            from_text(json.dumps(given))

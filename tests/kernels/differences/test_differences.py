@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from archive import kernels, spaces
 from archive.architecture.diagram import merged
 from archive.architecture.graph import Architecture
+from archive.architecture.nasbench_codec import from_nasbench201
 from archive.drawing import svg
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.differences import difference, explained
@@ -96,6 +97,17 @@ def test_an_edit_script_by_hand() -> None:
         **dict.fromkeys([(2, 4), (4, 5), (5, 6)], "removed"),
     }
     assert drawn.heading[0].endswith("edit 2.5")
+
+
+def test_a_moved_skip_names_places_of_the_sequence_where_layers_have_other_numbers() -> None:
+    cell = "|nor_conv_3x3~0|+|nor_conv_3x3~0|nor_conv_3x3~1|+|skip_connect~0|nor_conv_3x3~1|{}~2|"
+    (moved,) = (
+        part
+        for part in difference(*(from_nasbench201(cell.format(last)) for last in ("nor_conv_3x3", "none"))).parts
+        if part.change == "changed"
+    )
+    assert (moved.first, moved.second) == ((4, 7), (4, 6))
+    assert moved.reason == "from place 3 over 3 → from place 3 over 2"
 
 
 def test_the_cells_of_two_genotypes_are_compared_side_by_side() -> None:
