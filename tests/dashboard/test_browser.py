@@ -79,6 +79,28 @@ def test_several_objectives_are_shown_and_grow(visit, archive):
     page.locator(".points .tip:visible", has_text="loss 1").wait_for()
     page.reload()
     assert progress.get_by_label("objective").input_value() == "loss"
+    # The comparison begins with the chosen objective.
+    page.get_by_role("link", name="Compare with other studies").click()
+    compared = page.locator("section").filter(has=page.get_by_role("heading", name="Best so far"))
+    assert compared.get_by_label("objective").input_value() == "loss"
+    best = page.get_by_role("row").filter(has_text="study").last.locator("b")
+    assert best.text_content() == "1"
+    compared.get_by_label("objective").select_option("accuracy")
+    page.wait_for_url("**objective=accuracy")
+    page.get_by_text("0.5", exact=True).wait_for()
+
+
+def test_the_page_suggests_a_trainer_only_to_what_waits(visit, archive):
+    (waiting,) = propose(archive, cells(1))
+    page = visit("/study?study=study")
+    page.get_by_text("No trainer serves this study. Start one with: archive trainer").wait_for()
+    archive.proposals.cancel(waiting.id)
+    page.get_by_text("No trainer serves this study.", exact=True).wait_for()
+
+
+def test_the_list_of_studies_counts_one_study(visit, archive):
+    evaluate(archive, [0.25])
+    visit("/").get_by_text("1 study, 1 evaluation", exact=True).wait_for()
 
 
 def test_a_study_grows_while_its_page_is_open(visit, archive):

@@ -15,6 +15,9 @@ export const FIELDS = ["number", "state", "value", "mean", "std", "agent", "arch
   "params", "flops", "latency_ms", "peak_memory_bytes", "rung", "worker", "reason", "answered_from",
   "objective_2", "objective_3", "objective_4", "feasible"];
 
+/** Column of the values of an objective, by its place. @param {number} place */
+export const objectiveColumn = (place) => (place ? `objective_${place + 1}` : "value");
+
 /**
  * Read the binary form of a table.
  * @param {ArrayBuffer} content @returns {{ head: any, columns: Record<string, any> }}

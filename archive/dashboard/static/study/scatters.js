@@ -3,7 +3,7 @@
 
 import { offer } from "../parts/focus.js";
 import { address, carry, choice, el, fill, number, section } from "../parts/page.js";
-import { improvements } from "../parts/points.js";
+import { improvements, objectiveColumn } from "../parts/points.js";
 import { COLOURS, Scatter } from "../parts/scatter.js";
 import { whenSeen } from "../parts/timing.js";
 import { openNumber, sign, signed, study } from "./state.js";
@@ -44,7 +44,7 @@ function describe(at) {
   const value = (/** @type {string} */ column) => points.columns[column][at];
   const lines = [`#${value("number")}  ${points.about.objective} ${number(value("value"))}`, points.agents[value("agent")] ?? ""];
   for (const [place, { name }] of points.about.objectives.entries()) {
-    if (place) lines.push(`${name} ${number(value(columnOf(place)))}`);
+    if (place) lines.push(`${name} ${number(value(objectiveColumn(place)))}`);
   }
   for (const [column, title] of Object.entries(COSTS)) {
     if (value(column) === value(column)) lines.push(`${title}: ${number(value(column))}`);
@@ -52,9 +52,6 @@ function describe(at) {
   if (value("mean") === value("mean")) lines.push(`predicted: ${number(signed(value("mean")))} ± ${number(value("std"))}`);
   return lines.filter(Boolean).map((line, place) => el(place ? "div" : "b", {}, line));
 }
-
-/** Column of the values of an objective, by its place. @param {number} place */
-const columnOf = (place) => (place ? `objective_${place + 1}` : "value");
 
 function showLegend() {
   const used = study.points.agents.slice(0, COLOURS.length);
@@ -68,7 +65,7 @@ function showProgress() {
   const place = Math.max(0, objectives.findIndex((/** @type {any} */ each) => each.name === address.get("progress")));
   offer(objectiveTools, objectives, () => [objectives.length > 1 && choice("objective", objectives.map((/** @type {any} */ each) => [each.name, `${each.name} (${each.direction})`]),
     objectives[place].name, (name) => { carry({ progress: name === objectives[0].name ? null : name }); showProgress(); })]);
-  const y = points.column(columnOf(place));
+  const y = points.column(objectiveColumn(place));
   const whole = points.comparable().map((each, at) => Number(each && Number.isFinite(y[at])));
   const x = by === "spent" ? points.spent("seconds") : by === "epochs_spent" ? points.spent("epochs") : points.column(by === "finished" ? "finished" : "number");
   const shown = y.map((/** @type {number} */ value, /** @type {number} */ at) => Number(Number.isFinite(value) && x[at] === x[at]));

@@ -9,6 +9,7 @@ import { name, openNumber, study } from "./state.js";
 
 /** @type {Map<string, any>} */
 const trainers = new Map();
+let loaded = false;
 
 const running = new Table([
   { name: "number", title: "#", numeric: true, cell: (row) => el("button.small", { type: "button", onclick: () => openNumber(row.number) }, `#${row.number}`) },
@@ -37,10 +38,17 @@ export function takeWorkers(news) {
     if (worker) trainers.set(id, worker);
     else trainers.delete(id);
   }
+  loaded = true;
+  showTrainers();
+}
+
+/** Show the trainers that serve the study, once they are known. */
+export function showTrainers() {
+  if (!loaded) return;
   const own = [...trainers.values()].filter((each) => each.state !== "left"
     && (each.study === name || each.trials.some((/** @type {any} */ trial) => trial.study === name) || (!each.study && each.state === "idle")));
   fill(list, own.length ? el("p.workers", {}, own.map((each) => el("span", {}, badge(each.state), ` ${each.id} ${each.device ?? ""}`)))
-    : el("p.quiet", {}, "No trainer serves this study. Start one with: archive trainer"));
+    : el("p.quiet", {}, `No trainer serves this study.${study.points.about.counts.waiting ? " Start one with: archive trainer" : ""}`));
 }
 
 async function load() {

@@ -1,9 +1,9 @@
 // @ts-check
 /** Several studies, or two networks, side by side; the address has all of them. */
 
-import { address, api, carry, choice, drawing, el, failed, fill, networkAnchor, number, picture, seconds, section, studyAnchor, studyLink, view } from "../parts/page.js";
+import { address, api, carry, choice, drawing, el, failed, fill, networkAnchor, number, picture, seconds, section, studyAnchor, studyLink, studyPath, view } from "../parts/page.js";
 import { Curves } from "../parts/curves.js";
-import { improvements, Points } from "../parts/points.js";
+import { improvements, objectiveColumn, Points } from "../parts/points.js";
 import { Table } from "../parts/table.js";
 
 const AXES = { number: "evaluations", seconds: "seconds of training, summed", epochs: "epochs, summed" };
@@ -19,6 +19,9 @@ function go(name, values, more = {}) {
   location.search = String(query);
 }
 
+/** Choices of the address that hold for other studies, too. @returns {Record<string, string>} */
+const kept = () => Object.fromEntries(["x", "objective"].filter((name) => address.get(name)).map((name) => [name, /** @type {string} */ (address.get(name))]));
+
 /** @param {any[]} studies @param {string[]} chosen */
 function picker(studies, chosen) {
   const boxes = studies.map((each) => /** @type {HTMLInputElement} */ (el("input", { type: "checkbox", value: each.name, checked: chosen.includes(each.name) })));
@@ -27,7 +30,7 @@ function picker(studies, chosen) {
     event.preventDefault();
     const names = boxes.filter((each) => each.checked).map((each) => each.value);
     full.hidden = names.length <= MOST;
-    if (full.hidden) go("study", names, address.get("x") ? { x: /** @type {string} */ (address.get("x")) } : {});
+    if (full.hidden) go("study", names, kept());
   };
   const keys = [0, 1].map((at) => /** @type {HTMLInputElement} */ (el("input", { required: true, placeholder: `key of network ${at + 1}`, "aria-label": `Key of network ${at + 1}`, value: keep("network")[at] ?? "" })));
   return el("div.cards", {},
@@ -42,10 +45,11 @@ function picker(studies, chosen) {
 async function studies(names) {
   const loaded = await Promise.all(names.map((name) => Points.load(name)));
   const by = /** @type {keyof typeof AXES} */ (Object.hasOwn(AXES, address.get("x") ?? "") ? address.get("x") : "number");
+  const [known, objective] = objectives(loaded);
+  const compared = await Promise.all(loaded.map((points) => inObjective(points, objective)));
+  const shown = compared.filter((each) => each.objective);
   const curves = new Curves("Best value so far of each study", { height: 380, legend: true, stepped: true });
-  const select = el("select", { "aria-label": "against", onchange: () => go("study", names, { x: /** @type {HTMLSelectElement} */ (select).value }) },
-    Object.entries(AXES).map(([value, text]) => el("option", { value, selected: value === by }, text)));
-  const objectives = [...new Set(loaded.map((each) => each.about.objective))];
+  const chosen = (/** @type {string} */ name) => (/** @type {string} */ value) => go("study", names, { ...kept(), [name]: value });
   const table = new Table([
     { name: "study", cell: (row) => studyAnchor(row.study) },
     { name: "best", numeric: true, cell: (row) => el("b", {}, number(row.best)) },
@@ -59,29 +63,62 @@ async function studies(names) {
     { name: "space", wide: true },
     { name: "seed", numeric: true, wide: true },
   ], { link: (row) => studyLink(row.study) });
-  table.show(loaded.map((each) => row(each)));
-  const tasks = new Set(loaded.map((each) => `${each.about.task} ${each.about.protocol} ${each.about.objective}`));
-  fill(view, section("Best so far", el("div.tools", {}, el("label.choice", {}, "against ", select)),
-    tasks.size > 1 && el("p.bad", {}, "These studies differ in task, protocol or objective: their values are not comparable."), curves.element),
+  table.show(compared.map((each) => row(each)));
+  const meanings = new Set(shown.map(({ points: { about }, objective: each }) => JSON.stringify([about.task, about.protocol, each])));
+  fill(view, section("Best so far", el("div.tools", {}, choice("against", Object.entries(AXES), by, chosen("x")),
+    known.length > 1 && choice("objective", [...objective ? [] : [/** @type {[string, string]} */ (["", "the first of each"])], ...known.map((each) => /** @type {[string, string]} */ ([each, each]))], objective ?? "", chosen("objective"))),
+    meanings.size > 1 && el("p.bad", {}, "These studies differ in task, protocol or objective: their values are not comparable."),
+    compared.filter((each) => !each.objective).map(({ points }) => el("p.quiet", {}, `${points.about.study} has no objective ${objective}.`)), curves.element),
   section("Studies", table.element), picker((await api("/api/studies")).studies, names));
-  curves.show(loaded.map((each) => bestSoFar(each, by)), AXES[by], objectives.join(" / "));
+  curves.show(shown.map((each) => bestSoFar(each, by)), AXES[by], [...new Set(shown.map((each) => each.objective.name))].join(" / "));
 }
 
-/** @param {Points} points */
-function row(points) {
+/**
+ * All objectives of some studies, and the one to compare: the chosen one, or the first that all have.
+ * @param {Points[]} loaded @returns {[string[], string | null]} null if each study has objectives of its own
+ */
+function objectives(loaded) {
+  const names = loaded.map((points) => points.about.objectives.map((/** @type {any} */ each) => each.name));
+  const known = [...new Set(names.flat())];
+  const chosen = known.find((name) => name === address.get("objective"));
+  return [known, chosen ?? known.find((name) => names.every((each) => each.includes(name))) ?? null];
+}
+
+/**
+ * @typedef {object} Compared
+ * @property {Points} points
+ * @property {any} objective undefined if the study does not have it
+ * @property {string} column
+ * @property {number | null} best
+ * @property {string | null} network
+ */
+
+/** @param {Points} points @param {string | null} name @returns {Promise<Compared>} */
+async function inObjective(points, name) {
+  const { about } = points;
+  const place = name === null ? 0 : about.objectives.findIndex((/** @type {any} */ each) => each.name === name);
+  const compared = { points, objective: about.objectives[place], column: objectiveColumn(place) };
+  if (place <= 0) return { ...compared, best: (place ? null : about.best?.value) ?? null, network: (place ? null : about.best?.architecture) ?? null };
+  // The points have no networks.
+  const { best } = (await api(studyPath(about.study, "objectives"))).objectives[place];
+  return { ...compared, best: best?.values[place] ?? null, network: best?.architecture ?? null };
+}
+
+/** @param {Compared} compared */
+function row({ points, best, network }) {
   const { about } = points;
   const sum = points.spent("seconds").reduce((most, each) => (each > most ? each : most), 0);
-  return { ...about, best: about.best?.value ?? null, network: about.best?.architecture ?? null, seconds: sum,
+  return { ...about, best, network, seconds: sum,
     evaluated: (about.counts.complete ?? 0) + (about.counts.pruned ?? 0), failed: about.counts.failed ?? 0 };
 }
 
-/** @param {Points} points @param {keyof typeof AXES} by */
-function bestSoFar(points, by) {
-  const y = points.column("value");
-  const whole = points.comparable();
+/** @param {Compared} compared @param {keyof typeof AXES} by */
+function bestSoFar({ points, objective, column }, by) {
+  const y = points.column(column);
+  const whole = points.comparable().map((each, at) => Number(each && Number.isFinite(y[at])));
   const x = points.spent(by === "number" ? null : by);
   const sum = x.reduce((most, each) => (each > most ? each : most), 0);
-  const steps = improvements(x, y, whole, points.about.direction === "minimise" ? -1 : 1);
+  const steps = improvements(x, y, whole, objective.direction === "minimise" ? -1 : 1);
   const [xs, ys] = [steps.map((at) => x[at]), steps.map((at) => y[at])];
   if (steps.length && sum > xs[xs.length - 1]) {
     xs.push(sum);

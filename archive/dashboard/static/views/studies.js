@@ -41,6 +41,9 @@ function states(row) {
   return shown.map((state) => el("span.pair", {}, badge(state), ` ${row.counts[state]}`));
 }
 
+/** @param {number} count @param {string} one @param {string} many */
+const counted = (count, one, many) => `${count} ${count === 1 ? one : many}`;
+
 function show() {
   const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
   const rows = [...studies.values()].filter((row) => {
@@ -50,7 +53,7 @@ function show() {
   rows.sort((first, second) => (second.created ?? 0) - (first.created ?? 0));
   const total = rows.reduce((sum, row) => sum + evaluated(row), 0);
   const reused = rows.reduce((sum, row) => sum + (row.answered ?? 0), 0);
-  fill(summary, `${rows.length} studies, ${total} evaluations`, reused ? `, ${reused} of them answered without a training` : "");
+  fill(summary, `${counted(rows.length, "study", "studies")}, ${counted(total, "evaluation", "evaluations")}`, reused ? `, ${reused} of them answered without a training` : "");
   table.show(rows);
 }
 

@@ -18,7 +18,7 @@ import { growthCard, objectivesCard, paretoCard, refreshObjectives } from "../st
 import { parallelCard, refreshParallel } from "../study/parallel.js";
 import { frontCard, predictedCard, progressCard, showScatters } from "../study/scatters.js";
 import { name, openNumber, sign, signed, study } from "../study/state.js";
-import { refreshTimeline, runningCard, showRunning, takeWorkers, timelineCard } from "../study/workers.js";
+import { refreshTimeline, runningCard, showRunning, showTrainers, takeWorkers, timelineCard } from "../study/workers.js";
 
 const PAGE = 50;
 const RETRY = 2000;
@@ -67,9 +67,15 @@ function showFacts() {
     fact("created", moment(about.created)));
 }
 
+/** Address of the comparison, in the objective of the progress. */
+function compareLink() {
+  const objective = address.get("progress");
+  return `/compare?${new URLSearchParams({ study: name, ...objective && { objective } })}`;
+}
+
 function showActions() {
   fill(actions,
-    el("a", { href: `/compare?study=${encodeURIComponent(name)}` }, "Compare with other studies"),
+    el("a", { href: compareLink(), onclick: (/** @type {Event} */ event) => { /** @type {HTMLAnchorElement} */ (event.currentTarget).href = compareLink(); } }, "Compare with other studies"),
     el("a", { href: `/map?study=${encodeURIComponent(name)}` }, "Map"),
     el("a", { href: `/ask?query=lineage&study=${encodeURIComponent(name)}` }, "Saved queries"),
     mayWrite && el("button.danger.small", { type: "button", onclick: () => change("The study ends when what runs has ended.", "stop", { study: name },
@@ -221,6 +227,7 @@ function take(news) {
     for (const refresh of [refreshObjectives, refreshTimeline, refreshParallel, refreshGains]) refresh();
   }
   showFacts();
+  showTrainers();
   note.update(points.about.note, points.about.tags);
   if (own.running) {
     showRunning();
