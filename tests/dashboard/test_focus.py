@@ -1,4 +1,4 @@
-"""The keyboard's focus while news arrive, in a real browser: it stays on the control that has it."""
+"""The keyboard in a real browser: the focus stays where it is while news arrive, and Enter opens a row."""
 
 import pytest
 
@@ -102,3 +102,13 @@ def test_a_row_keeps_the_focus_while_rows_are_added(visit, archive, server):
     evaluate(archive, [0.5], "third")
     page.locator("tbody tr").filter(has_text="third").wait_for()
     assert page.evaluate(FOCUSED) == "first"
+
+
+def test_enter_opens_the_proposal_of_a_row(visit, archive):
+    evaluate(archive, [0.25, 0.5])
+    page = visit("/study?study=study")
+    row = page.get_by_role("row").filter(has_text="0.25").last
+    row.focus()
+    row.press("Enter")
+    page.get_by_role("dialog").get_by_role("heading").first.wait_for()
+    assert "proposal=0" in page.url

@@ -25,7 +25,7 @@ export class Table {
    * @param {string} [options.sort] column of the first order
    * @param {boolean} [options.descending]
    * @param {(sort: string, descending: boolean) => void} [options.sorted] called instead of sorting
-   * @param {(row: any) => string | null} [options.link] address that Enter opens
+   * @param {(row: any) => string | null} [options.link] address that Enter opens; by default, the first control of the row is clicked
    * @param {string} [options.empty] text without rows
    */
   constructor(columns, options = {}) {
@@ -139,8 +139,11 @@ export class Table {
     if (next instanceof HTMLElement) {
       event.preventDefault();
       next.focus();
-    } else if (event.key === "Enter" && row.dataset.link) {
-      location.href = row.dataset.link;
+    } else if (event.key === "Enter") {
+      // The same key would press the first button of a dialog that opens.
+      event.preventDefault();
+      if (row.dataset.link) location.href = row.dataset.link;
+      else controlsOf(row)[0]?.click();
     }
   }
 }
