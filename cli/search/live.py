@@ -48,6 +48,7 @@ class LiveView:
         self._live = Live(console=terminal, refresh_per_second=4) if terminal.is_terminal else None
         self._seen: dict[str, tuple[State, int, str | None]] = {}
         self._waits_for: str | None = None
+        self._begun = False
 
     def __enter__(self) -> LiveView:
         """Start the live table, or print a line on the search."""
@@ -138,11 +139,12 @@ class LiveView:
             seen = view.state, view.attempts, view.reason if view.state is State.WAITING else None
             if self._seen.get(view.id) == seen:
                 continue
-            # The first snapshot of a resumed study is no event for each finished proposal.
-            new = view.id in self._seen or view.finished is None
+            # What had finished before this search is no event.
+            new = self._begun or view.finished is None
             self._seen[view.id] = seen
             if new:
                 self._print(self._event(view, snapshot))
+        self._begun = True
 
     def _event(self, view: ProposalView, snapshot: Snapshot) -> str:
         name = f"#{view.number} {view.architecture_key[:8]}"

@@ -204,7 +204,7 @@ def test_the_live_view_is_drawn(archive, hostile, monkeypatch):
 def test_the_lines_of_a_search_are_drawn(archive, hostile, monkeypatch, capsys):
     snapshot = archive.studies.snapshot(HOSTILE)
     view = live.LiveView(snapshot.study, HOSTILE, HOSTILE, 10, 0)
-    view._seen = dict.fromkeys((proposal.id for proposal in snapshot.proposals), (live.State.WAITING, 0))
+    view._begun = True
     view.update(snapshot)
     shown = capsys.readouterr().err
     assert [line for line in shown.splitlines() if f"failed: {DRAWN}" in line]

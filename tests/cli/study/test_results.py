@@ -284,6 +284,17 @@ def test_a_study_without_a_limit_shows_no_budget(archive, user):
     assert view._head(archive.studies.snapshot("own")).plain.splitlines()[1] == "1 evaluations"
 
 
+def test_results_that_were_never_seen_to_run_are_events_but_not_those_before_the_search(archive, capsys):
+    opened = agents.study(archive, "own", "nasbench201")
+    view = live.LiveView(opened.record, "random", "here", None, 0)
+    for architecture, value in zip(cells(2), (0.25, 0.5), strict=True):
+        opened.tell(architecture, value)
+        view.update(archive.studies.snapshot("own"))
+    view.update(archive.studies.snapshot("own"))
+    (event,) = capsys.readouterr().err.splitlines()
+    assert event.startswith("#1 ") and event.endswith("complete: value 0.5; best 0.5")
+
+
 def test_a_cancelled_proposal_is_no_failure_in_the_view(archive, user):
     proposals = propose(archive, cells(2), budget=2)
     archive.proposals.cancel(proposals[0].id)
