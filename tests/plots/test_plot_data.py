@@ -180,7 +180,7 @@ def test_gains_are_counted_for_each_operation_and_raises_add_up():
     assert sum(raised.values()) == pytest.approx(0.8 - 0.2)
     fewer = gains.gains(recorded([0.2, 0.5], "minimise", architecture=["a", "b"]), steps[:1])
     assert fewer.operations[0].gains.tolist() == pytest.approx([-0.3])
-    with pytest.raises(UsageError, match="its agent does not change known networks"):
+    with pytest.raises(UsageError, match="its agent does not change known networks, or has not begun to"):
         gains.gains(results, [(2, "elsewhere", ["wider"])])
 
 

@@ -134,7 +134,7 @@ def gains(results: RecordedResults, steps: Iterable[Step]) -> OperationGains:
     if not count:
         raise UsageError(
             f"no network of the study {results.study.name!r} has a parent in it, both with results: "
-            f"its agent does not change known networks{drawable.sentence(left_out, '; ')}"
+            f"its agent does not change known networks, or has not begun to{drawable.sentence(left_out, '; ')}"
         )
     raised: dict[str, float] = defaultdict(float)
     for number, operations in operations_of.items():
