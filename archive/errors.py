@@ -62,9 +62,12 @@ class UnknownNameError(UsageError):
         known: The existing names.
         hint: Way out for the message if there are no names.
         owner: Owner of the names, where they are not those of the whole archive (`"the task digits"`).
+        stored: Whether the name may come from an archive: another package may define it.
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "", *, owner: str = "") -> None:
+    def __init__(
+        self, kind: str, name: str, known: Iterable[str], hint: str = "", *, owner: str = "", stored: bool = False
+    ) -> None:
         """Compose the message from the nearest existing names."""
         self.kind, self.name, self.known = kind, name, tuple(sorted(known))
         near = _near(name, self.known)
@@ -75,6 +78,8 @@ class UnknownNameError(UsageError):
             way_out = f"known: {shown}"
         else:
             way_out = hint or f"there is no {kind} yet"
+        if stored:
+            way_out = f"{way_out.removesuffix('?')}, or is the package that defines it not installed?"
         shown = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
         super().__init__(f"{f'{owner} has no' if owner else 'unknown'} {kind} {shown!r}: {way_out}")
 

@@ -197,7 +197,7 @@ def vocabulary(name: str) -> Vocabulary:
     try:
         return _vocabularies[name]
     except KeyError:
-        raise UnknownNameError("space", name, {*_vocabularies, *_elsewhere.built_in}) from None
+        raise UnknownNameError("space", name, {*_vocabularies, *_elsewhere.built_in}, stored=True) from None
 
 
 def _convolutions() -> list[Operation]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from archive import named_files, spaces
+from archive.errors import UnknownNameError
 from archive.spaces.base import Space
 from archive.spaces.tables.reader import NAMED
 from archive.spaces.tables.space import TableSpace
@@ -28,7 +29,18 @@ def of_record(name: str, config: Mapping[str, Any], home: Path | None) -> Space:
     table = config.get("table")
     if home is not None and isinstance(table, str) and table not in NAMED:
         named_files.check_table(table, home)
+    check_known(name)
     return spaces.get(name, **config)
+
+
+def check_known(name: str) -> None:
+    """Refuse the space of a stored study that no package here defines.
+
+    Raises:
+        UnknownNameError: No space has this name here.
+    """
+    if name not in spaces.names():
+        raise UnknownNameError("space", name, spaces.names(), stored=True)
 
 
 def name_table(space: Space, home: Path) -> None:

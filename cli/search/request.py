@@ -233,7 +233,10 @@ def _objective(
 def _space(name: str | None, task: Task | TabularTask, stored: Study | None, home: Path | None) -> Space:
     from archive.spaces import stored_spaces
 
-    space = task.search_space(stored.space if name is None and stored is not None else name)
+    if name is None and stored is not None:
+        stored_spaces.check_known(stored.space)
+        name = stored.space
+    space = task.search_space(name)
     if stored is None or space.name != stored.space or space.config == stored.space_config:
         return space
     # The limits of the space are the study's, which may differ from those of the task.

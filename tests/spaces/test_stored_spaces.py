@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from archive import spaces
-from archive.errors import SettingsError
+from archive.architecture.graph import Architecture, Layer
+from archive.errors import SettingsError, UnknownNameError
 from archive.spaces import stored_spaces
 from tests.support.commands import table
 
@@ -42,3 +43,14 @@ def test_a_table_from_the_database_is_opened_where_this_machine_allows_it(tmp_pa
 
 def test_a_space_without_a_table_needs_no_permission(tmp_path):
     assert stored_spaces.of_record("mlp", {}, tmp_path).name == "mlp"
+
+
+def test_a_stored_space_of_another_package_names_the_way_out():
+    message = "unknown space 'chains': did you mean choices, or is the package that defines it not installed?"
+    for made in (
+        lambda: stored_spaces.of_record("chains", {}, None),
+        lambda: Architecture("chains", [Layer("ip"), Layer("op")], [(0, 1)]).canonical,
+    ):
+        with pytest.raises(UnknownNameError) as caught:
+            made()
+        assert str(caught.value) == message

@@ -144,6 +144,12 @@ def test_a_study_to_ask_and_tell_says_that_no_trainer_knows_its_task(archive, us
     assert "the study 'told' has the task 'told', which no trainer here knows" in said(done)
 
 
+def test_a_study_in_a_space_of_another_package_says_that_it_is_not_installed(archive, user):
+    archive.studies.create(Study("other", "digits", "digits/small", "chains", "valid_accuracy", budget=2))
+    done = user.types("search", "--study", "other", "--agent", "random", code=2)
+    assert "unknown space 'chains': did you mean choices, or is the package that defines it not" in said(done)
+
+
 def test_what_was_pruned_is_none_of_other_studies(archive, user, stored):
     rungs = {"epochs": [2, 6, 60], "reduction": 3}
     stored(protocol="diabetes/1", config={"agent": "rand", "rungs": rungs}, count=2, pruned=True)
