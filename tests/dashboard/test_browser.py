@@ -98,6 +98,16 @@ def test_the_page_suggests_a_trainer_only_to_what_waits(visit, archive):
     page.get_by_text("No trainer serves this study.", exact=True).wait_for()
 
 
+def test_a_map_without_a_search_asks_for_one(visit, archive):
+    evaluate(archive, [0.25, 0.5, 0.75])
+    page = visit("/map?space=nasbench201")
+    page.get_by_text("Choose a search below to see its path.").wait_for()
+    assert not page.get_by_text("not evaluated there").count()
+    page.get_by_label("study").last.check()
+    page.get_by_text("A line leads from best to best of a search.").wait_for()
+    page.get_by_text("not evaluated there").wait_for()
+
+
 def test_the_list_of_studies_counts_one_study(visit, archive):
     evaluate(archive, [0.25])
     visit("/").get_by_text("1 study, 1 evaluation", exact=True).wait_for()

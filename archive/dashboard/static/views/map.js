@@ -41,9 +41,9 @@ function show() {
   const palette = ["--none", ...(by === "study" ? COLOURS.slice(0, MOST) : LEVELS)];
   plot.show({ x: columns.x, y: columns.y, kind, shown: new Uint8Array(head.rows).fill(1), xTitle: "", yTitle: "", bare: true, palette,
     lines: head.paths.map((/** @type {any} */ path, /** @type {number} */ at) => ({ points: path.incumbents, kind: by === "study" ? COLOURS[at % MOST] : "--ink", step: false })) });
-  fill(note, `${head.rows} networks of ${head.space}; the two axes have ${Math.round(100 * head.kept)} % of the variance of the ${head.distance} features. A line leads from best to best of a search.`);
+  fill(note, `${head.rows} networks of ${head.space}; the two axes have ${Math.round(100 * head.kept)} % of the variance of the ${head.distance} features. ${head.paths.length ? "A line leads from best to best of a search." : "Choose a search below to see its path."}`);
   fill(legend, by === "study" ? head.paths.map((/** @type {any} */ path, /** @type {number} */ at) => el("span", {}, el(`i.swatch-${at % MOST}`), path.study))
-    : [[0, low], [3, (low + high) / 2], [6, high]].map(([level, value]) => el("span", {}, el(`i.swatch-v${level}`), number(value))), el("span", {}, el("i.swatch-none"), "not evaluated there"));
+    : [[0, low], [3, (low + high) / 2], [6, high]].map(([level, value]) => el("span", {}, el(`i.swatch-v${level}`), number(value))), (by === "value" || head.paths.length > 0) && el("span", {}, el("i.swatch-none"), "not evaluated there"));
 }
 
 /** @param {Float64Array} values @returns {[number, number]} */
