@@ -108,6 +108,15 @@ def test_a_map_without_a_search_asks_for_one(visit, archive):
     page.get_by_text("not evaluated there").wait_for()
 
 
+def test_all_columns_of_the_evaluations_of_a_network_are_in_sight(visit, archive):
+    evaluate(archive, [0.25], name="a-study-with-a-name-of-usual-length")
+    page = visit(f"/network?key={cells(1)[0].key}")
+    page.set_viewport_size({"width": 1200, "height": 800})
+    table = page.locator("section").filter(has=page.get_by_role("heading", name="Evaluations")).locator(".table")
+    table.get_by_role("row").nth(1).wait_for()
+    assert table.evaluate("element => element.scrollWidth <= element.clientWidth")
+
+
 def test_the_list_of_studies_counts_one_study(visit, archive):
     evaluate(archive, [0.25])
     visit("/").get_by_text("1 study, 1 evaluation", exact=True).wait_for()

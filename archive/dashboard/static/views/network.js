@@ -19,10 +19,10 @@ function show(found) {
       el("dl.facts", {}, fact("key", el("code", {}, found.key)), fact("space", found.space), fact("layers", found.layers), fact("edges", found.edges), fact("depth", found.depth),
         fact("parameters", found.params === undefined ? null : number(found.params)), fact("multiply-adds", found.flops === undefined ? null : number(found.flops)), fact("mass", found.mass === undefined ? null : number(found.mass))),
       noteOf({ network: found.key }, found.note ?? "", found.tags ?? []).element, actions(found)),
-    el("div.cards", {}, section("Picture", picture(found.key, found.text), el("details", {}, el("summary", {}, "As text"), el("pre", {}, found.text))), section("Evaluations", evaluations(found))),
+    section("Evaluations", evaluations(found)),
+    el("div.cards", {}, section("Picture", picture(found.key, found.text), el("details", {}, el("summary", {}, "As text"), el("pre", {}, found.text))), found.graph && section("Layers", layers(found.graph))),
     el("div.cards", {}, section("Parents", relatives(found.parents)), section("Children", relatives(found.children))),
-    nearest(found),
-    found.graph && section("Layers", layers(found.graph)));
+    nearest(found));
 }
 
 /** @param {any} found */
