@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from fractions import Fraction
 from pathlib import Path
 
 import torch
@@ -53,6 +54,14 @@ NO_FUNCTION = 3
 
 def raises(trial: TrialContext) -> None:
     raise ValueError("no such column")
+
+
+def raises_in_a_library(trial: TrialContext) -> None:
+    _parsed("five")
+
+
+def _parsed(text: str) -> Fraction:
+    return Fraction(text)
 
 
 def raises_at_length(trial: TrialContext) -> None:

@@ -5,6 +5,7 @@ The daemon finds the source of a recipe by its name; only the process of a trial
 
 from __future__ import annotations
 
+import inspect
 import sys
 from dataclasses import dataclass
 from importlib import import_module
@@ -80,6 +81,11 @@ class RecipeSource:
             )
         fit: Fit = target
         return fit
+
+    def file_of(self, fit: Fit) -> str | None:
+        """Return the file of its imported function; None for the built-in recipe, a command and a callable object."""
+        code = None if self.name == DEFAULT_RECIPE else getattr(inspect.unwrap(fit), "__code__", None)
+        return getattr(code, "co_filename", None)
 
     def record(self) -> dict[str, str]:
         """Return what an evaluation records of the recipe: nothing of the default one."""

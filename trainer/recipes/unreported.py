@@ -32,4 +32,4 @@ def reported(reason: str | None, objective: str) -> list[str] | None:
 
 
 def _beginning(objective: str) -> str:
-    return f"the recipe reports no metric {objective!r}, the study's objective: "
+    return f"the recipe reports no metric {objective!r}, the study's objective; the training has "

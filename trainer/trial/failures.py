@@ -11,13 +11,16 @@
 | UnusableFileError: its fault, no content           | `data`          | final               | final           |
 | any other: its class and its message               | `training`      | final               | final           |
 
-The training begins with the first step of the recipe, as far as its context tells. Deaths without an exception are
-classified by the exit status (`archive.trainer.trial.process`).
+The reason of an exception ends with the line of the recipe: `(train.py, line 3)`. The training begins with the first
+step of the recipe, as far as its context tells. Deaths without an exception are classified by the exit status
+(`archive.trainer.trial.process`).
 """
 
 from __future__ import annotations
 
 import errno
+import os
+import traceback
 from dataclasses import replace
 
 from archive.errors import ArchiveError, MissingDataError, SettingsError, TrainingError, UnusableFileError, first_line
@@ -35,13 +38,15 @@ _LONGEST = 2000
 """Largest length of a recorded reason; the log has the rest."""
 
 
-def failure_of(error: Exception, *, begun: bool = False) -> TrialFailed:
+def failure_of(error: Exception, *, begun: bool = False, file: str | None = None) -> TrialFailed:
     """Return the terminal message for an exception.
 
     Args:
         error: The exception.
         begun: Whether the training had begun.
+        file: File of the recipe, whose line is part of the reason.
     """
+    line = _line(error, file)
     error = _readable(error)
     # A recipe may wrap the exception of torch or of the system.
     original = error.__cause__ if isinstance(error, TrainingError) and isinstance(error.__cause__, Exception) else error
@@ -54,7 +59,8 @@ def failure_of(error: Exception, *, begun: bool = False) -> TrialFailed:
         place = "" if error.filename is None else f" for {error.filename}"
         return TrialFailed(f"no space left on the disk{place}", retry=True, cause=Cause.DISK_FULL, refused=True)
     cause = _cause(error, begun)
-    return TrialFailed(_reason(error, cause), cause is not Cause.TRAINING, cause=cause, refused=_refused(cause, begun))
+    reason = _reason(error, cause, line)
+    return TrialFailed(reason, cause is not Cause.TRAINING, cause=cause, refused=_refused(cause, begun))
 
 
 def refusal_of(error: Exception) -> TrialFailed:
@@ -91,14 +97,20 @@ def _refused(cause: Cause, begun: bool) -> bool:
     return not begun and cause is not Cause.TRAINING
 
 
-def _reason(error: Exception, cause: Cause) -> str:
+def _line(error: Exception, file: str | None) -> str:
+    """Return the innermost line of the recipe's file that an exception passed, as text; empty without one."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f" ({os.path.basename(str(file))}, line {lines[-1]})" if lines else ""
+
+
+def _reason(error: Exception, cause: Cause, line: str) -> str:
     if isinstance(error, TrainingError):
         return error.reason
     if isinstance(error, ArchiveError):
         return str(error)
     if cause is Cause.DEVICE:
         return f"the device failed: {first_line(error)}"
-    return f"{type(error).__name__}: {error}"[:_LONGEST]
+    return f"{type(error).__name__}: {error}"[:_LONGEST] + line
 
 
 def _memory(error: Exception) -> str | None:

@@ -84,6 +84,8 @@ class _Attempt:
         self.cancelled = threading.Event()
         self.context: TrialContext | None = None
         self.recipe: dict[str, str] = {}
+        # File of the recipe's function.
+        self.file: str | None = None
         folder = spec.checkpoint_folder
         self.checkpoint = checkpoints.path_of(folder, spec.proposal) if folder and spec.proposal else None
 
@@ -158,7 +160,7 @@ def _terminal_message(attempt: _Attempt) -> Message:
     except _DaemonGone:
         raise
     except Exception as error:
-        failed = failures.failure_of(error, begun=attempt.begun)
+        failed = failures.failure_of(error, begun=attempt.begun, file=attempt.file)
         if failed.cause is Cause.OUT_OF_MEMORY:
             # A device that does not answer now leaves the failure final.
             with suppress(RuntimeError, OSError):
@@ -243,6 +245,7 @@ def _trained(attempt: _Attempt, memory: costs.PeakMemory) -> tuple[Outcome, dict
     If inherited weights fail to load, the trial runs again by the specification without them.
     """
     fit = attempt.spec.recipe.load()
+    attempt.file = attempt.spec.recipe.file_of(fit)
     latency: dict[str, Any] = {}
 
     def trained() -> Outcome:

@@ -116,7 +116,7 @@ WITH_WEIGHTS = """echo '{"result": {"weights": "a.npz"}}'"""
         ("""echo '{"result": {"weights": 5}}'""", r"^the weights of a command must be a file .*, got 5$"),
         ("head -c 100000 /dev/zero | tr '\\0' '['; echo", "^the command wrote a line that is not a JSON object: "),
         ("""echo '{"result": {"environment": 3}}'""", "^the environment of a result must be an object, got 3$"),
-        ("true", "^the recipe reports no metric 'valid_mse', the study's objective: none$"),
+        ("true", "^the recipe reports no metric 'valid_mse', the study's objective; the training has none$"),
     ],
 )
 def test_a_faulty_command_fails_with_its_reason(text, reason):

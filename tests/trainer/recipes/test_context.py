@@ -141,7 +141,7 @@ def test_a_result_may_be_the_last_report():
 def test_the_objective_is_any_metric():
     outcome = run(counting, trial_of(objective="even"))
     assert (outcome.value, outcome.metrics["valid_mse"]) == (0.0, 0.25)
-    with pytest.raises(TrainingError, match="reports no metric 'f1', the study's objective: valid_mse, even"):
+    with pytest.raises(TrainingError, match="no metric 'f1', the study's objective; the training has valid_mse, even"):
         run(counting, trial_of(objective="f1"))
 
 

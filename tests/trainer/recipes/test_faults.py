@@ -23,7 +23,7 @@ from archive.trainer.tasks import registry
 from archive.trainer.trial.messages import TrialFailed, TrialFinished, TrialInterrupted
 from archive.trainer.trial.process import TrialProcess
 from archive.trainer.trial.spec import TrialSpec
-from tests.support import ROOT, wait_until
+from tests.support import ROOT, recipes, wait_until
 from tests.support.networks.nets import TINY_MLP
 from tests.trainer.trial.test_process import told
 
@@ -51,8 +51,9 @@ def start(tmp_path):
 @pytest.mark.parametrize(
     ("recipe", "reason", "retry"),
     [
-        ("raises", "^ValueError: no such column$", False),
-        ("raises_at_length", "^ValueError: x{1988}$", False),
+        ("raises", r"^ValueError: no such column \(recipes.py, line \d+\)$", False),
+        ("raises_in_a_library", r"^ValueError: .*'five' \(recipes.py, line \d+\)$", False),
+        ("raises_at_length", r"^ValueError: x{1988} \(recipes.py, line \d+\)$", False),
         ("leaves", "^the recipe ended the process: SystemExit: 3$", False),
         ("is_cancelled", "^the recipe ended the process: CancelledError: by a library$", False),
         ("raises_without_words", "^SpeechlessError, whose message cannot be read: AttributeError$", False),
@@ -72,11 +73,18 @@ def test_a_faulty_recipe_fails_with_its_reason(start, recipe, reason, retry):
     assert re.search(reason, last.reason)
 
 
+def test_the_reason_has_the_innermost_line_of_the_recipe(start):
+    *_, last = told(start("raises_in_a_library"))
+    number = int(re.search(r"line (\d+)\)$", last.reason)[1])
+    assert "return Fraction(text)" in Path(recipes.__file__).read_text().splitlines()[number - 1]
+
+
 def test_a_broken_pipe_of_a_recipe_is_no_dead_daemon(start):
     trial = start("loses_its_helper")
     *_, last = told(trial)
     assert isinstance(last, TrialFailed)
-    assert (last.reason, last.cause) == ("BrokenPipeError: [Errno 32] Broken pipe", Cause.ENVIRONMENT)
+    assert re.search(r"^BrokenPipeError: \[Errno 32\] Broken pipe \(recipes.py, line \d+\)$", last.reason)
+    assert last.cause is Cause.ENVIRONMENT
     assert "Traceback" in last.log_tail and "in loses_its_helper" in trial.spec.log.read_text()
 
 
