@@ -71,7 +71,8 @@ def _source(path: Path, name: str, entry: Any) -> RecipeSource:
         return RecipeSource(name, shlex.join(command.command), FILE, command)
     if table := next((key for key in sorted(keys) if isinstance(entry[key], dict)), None):
         raise SettingsError(f"{path} has a table for each recipe: write [{table}] in place of [{name}.{table}]")
-    raise SettingsError(f'{where} must have either fit = "…", or command = […] and perhaps data = true')
+    got = (", ".join(sorted(keys)) or "no key") if isinstance(entry, dict) else repr(entry)
+    raise SettingsError(f'{where} must have either fit = "…", or command = […] and perhaps data = true, got {got}')
 
 
 def _function(path: Path, where: str, fit: Any) -> str:

@@ -52,9 +52,10 @@ class RecipeAccess:
         # A package replaces no built-in recipe, and the file replaces none at all: names in studies keep their meaning.
         for source in (*_installed(), *machine.read(self.home)):
             if source.name in by_name and source.origin == machine.FILE:
+                origin = by_name[source.name].origin
                 raise SettingsError(
-                    f"the recipe {source.name!r} in {self.home / machine.FILE} is that of "
-                    f"{by_name[source.name].origin}: choose another name"
+                    f"the recipe {source.name!r} in {self.home / machine.FILE} has the name of "
+                    f"{'the built-in one' if origin == 'built-in' else f'one of {origin}'}: choose another name"
                 )
             by_name.setdefault(source.name, source)
         return MappingProxyType(dict(sorted(by_name.items())))

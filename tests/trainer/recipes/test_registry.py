@@ -106,7 +106,9 @@ def test_packages_add_recipes_and_take_over_none(monkeypatch, home):
     assert list(sources) == ["default", "sgd/2"]
     assert sources["sgd/2"] == RecipeSource("sgd/2", "some_package.training:fit", "a package")
     assert sources["default"].origin == "built-in"
-    with pytest.raises(SettingsError, match=r"'sgd/2' in .*recipes.toml is that of a package: choose another name"):
+    with pytest.raises(
+        SettingsError, match=r"'sgd/2' in .*recipes.toml has the name of one of a package: choose another name"
+    ):
         RecipeAccess(home('["sgd/2"]\nfit = "a:b"')).check()
 
 
@@ -114,11 +116,12 @@ def test_packages_add_recipes_and_take_over_none(monkeypatch, home):
     ("text", "reason"),
     [
         ("[mine", r"cannot read .*recipes\.toml: Expected"),
-        ("mine = 3", r"the recipe 'mine' in .*recipes\.toml must have either fit = "),
-        ("[mine]\n", "must have either fit = "),
+        ("mine = 3", r"the recipe 'mine' in .*recipes\.toml must have either fit = .*, got 3$"),
+        ("[mine]\n", "must have either fit = .*, got no key$"),
+        ('[mine]\nfitt = "a:b"', "must have either fit = .*, got fitt$"),
         ('[recipes.mine]\nfit = "a:b"', r"write \[mine\] in place of \[recipes\.mine\]"),
-        ('[mine]\nfit = "a:b"\nfat = 1', "must have either fit = "),
-        ('[mine]\nfit = "a:b"\ncommand = ["true"]', "must have either fit = "),
+        ('[mine]\nfit = "a:b"\nfat = 1', "must have either fit = .*, got fat, fit$"),
+        ('[mine]\nfit = "a:b"\ncommand = ["true"]', "must have either fit = .*, got command, fit$"),
         ('[mine]\ncommand = "rm -rf /"', r"must have command = \[.*got 'rm -rf /'"),
         ("[mine]\ncommand = []", r"must have command = \["),
         ('[mine]\ncommand = ["a", 3]', r"must have command = \["),
@@ -129,7 +132,7 @@ def test_packages_add_recipes_and_take_over_none(monkeypatch, home):
         ("[mine]\nfit = 3", "must have fit = 'module:function' or 'file.py:function', got 3"),
         ('[mine]\nfit = "module"', "must have fit = .* got 'module'"),
         ('["a b"]\nfit = "a:b"', "the name of a recipe must be .* got 'a b'"),
-        ('[default]\nfit = "a:b"', "'default' in .* is that of built-in: choose another name"),
+        ('[default]\nfit = "a:b"', "'default' in .* has the name of the built-in one: choose another name"),
     ],
 )
 def test_a_faulty_file_is_refused_at_the_start(home, text, reason):
