@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 from archive.agents import registry
-from archive.agents.base import AgentInfo
+from archive.agents.base import Agent, AgentInfo
 from archive.errors import SettingsError
 
 
@@ -14,9 +14,11 @@ def info(name: str) -> AgentInfo:
 
     Raises:
         UnknownNameError: No agent has this name.
-        SettingsError: The agent of a plug-in cannot be loaded.
+        SettingsError: The agent of a plug-in cannot be loaded, or is none.
     """
     made = registry.registry.maker(name)
+    if isinstance(made, type):
+        registry.registry.load_class(name, Agent)  # type: ignore[type-abstract]
     metadata: AgentInfo | None = getattr(made, "info", None)
     if metadata is None:
         metadata = AgentInfo(summary=(inspect.getdoc(made) or "").partition("\n")[0].rstrip("."))

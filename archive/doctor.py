@@ -1,4 +1,4 @@
-"""Checks of `archive doctor`: packages, folder, disk, credentials, server, each with a remedy."""
+"""Checks of `archive doctor`: packages, plug-ins, folder, disk, credentials, server, each with a remedy."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
 from archive import cpu_count
-from archive.errors import ArchiveError
+from archive.errors import ArchiveError, SettingsError
+from archive.registry import Registry
 from archive.server import embedded
 from archive.settings import Settings
 
@@ -55,6 +56,21 @@ def examine(settings: Settings) -> Iterator[Check]:
     yield _disk(settings.home)
     yield _address(settings)
     yield from _store(settings)
+
+
+def plug_ins(registries: Iterable[Registry]) -> Iterator[Check]:
+    """Yield the checks of plug-ins: each is imported."""
+    for registry in registries:
+        for name in registry.plug_ins():
+            subject = f"{registry.kind} {name}"
+            try:
+                registry.load(name)
+            except SettingsError as error:
+                yield Check(subject, "bad", str(error), "correct or uninstall the package")
+            else:
+                yield Check(subject, "ok", registry.package(name))
+        for sentence in registry.unused():
+            yield Check(f"{registry.kind}s", "note", sentence, "give the entry point another name")
 
 
 def _packages() -> Iterator[Check]:

@@ -38,6 +38,8 @@ line: 2 for a user's mistake, 3 for a search without a success, 1 for everything
 from __future__ import annotations
 
 import difflib
+import os
+import traceback
 from collections.abc import Iterable, Sequence
 
 
@@ -281,11 +283,16 @@ class NotPositiveDefiniteError(NumericalError):
 
 
 def first_line(error: Exception, most: int | None = None) -> str:
-    """Return the first line of an error's message that is not blank, or the name of its class.
-
-    Args:
-        error: The error of any package.
-        most: Most characters of the line; None for all.
-    """
+    """Return the first line of an error's message that is not blank, or the name of its class, up to some length."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[0] if lines else type(error).__name__)[:most]
+
+
+def with_line(error: Exception, *, file: str | None = None, module: str = "", most: int | None = None) -> str:
+    """Return an error's class, message and innermost line in a file or a module's package: `… (train.py, line 3)`."""
+    package, line = module.partition(".")[0] or None, ""
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if file == frame.f_code.co_filename or package == str(frame.f_globals.get("__name__")).partition(".")[0]:
+            line = f" ({os.path.basename(frame.f_code.co_filename)}, line {number})"
+    # The message of a syntax error has the line.
+    return f"{type(error).__name__}: {error}"[:most] + ("" if isinstance(error, SyntaxError) else line)

@@ -1,18 +1,19 @@
 """Registries of spaces, kernels, agents, tasks, observers and launchers by name: built-in ones and plug-ins.
 
 A built-in name is a path `"module:attribute"`, imported at first use. A plug-in package adds a name through an entry
-point of the registry's group. It cannot replace a built-in name, since recorded studies must keep their meaning.
+point of the registry's group. It cannot replace a built-in name, since recorded studies must keep their meaning; and no
+name of two packages is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
-from archive.errors import ArchiveError, SettingsError, UnknownNameError
+from archive.errors import ArchiveError, SettingsError, UnknownNameError, with_line
 
 T = TypeVar("T")
 
@@ -59,7 +60,7 @@ class Registry:
         loaded = self.load(name)
         if not (isinstance(loaded, type) and issubclass(loaded, base)):
             raise SettingsError(
-                f"the {self.kind} {name!r} of another package must be a {base.__name__}, got {loaded!r}"
+                f"the {self.kind} {name!r} of {self.package(name)} must be {_with_article(base)}, got {loaded!r}"
             )
         return loaded
 
@@ -73,7 +74,7 @@ class Registry:
         loaded = self.load(name)
         if not callable(loaded):
             raise SettingsError(
-                f"the {self.kind} {name!r} of another package must be a class or a function, got {loaded!r}"
+                f"the {self.kind} {name!r} of {self.package(name)} must be a class or a function, got {loaded!r}"
             )
         maker: Callable[..., Any] = loaded
         return maker
@@ -97,16 +98,32 @@ class Registry:
         except Exception as error:
             if name in self.built_in or isinstance(error, ArchiveError):
                 raise
-            raise SettingsError(
-                f"the {self.kind} {name!r} of another package cannot be made: {type(error).__name__}: {error}"
-            ) from error
+            reason = with_line(error, module=str(getattr(maker, "__module__", "")))
+            raise SettingsError(f"the {self.kind} {name!r} of {self.package(name)} cannot be made: {reason}") from error
         if not isinstance(made, base):
-            article = "an" if base.__name__.startswith(tuple("AEIO")) else "a"
             raise SettingsError(
-                f"the {self.kind} {name!r} of another package must be {article} {base.__name__}, got "
+                f"the {self.kind} {name!r} of {self.package(name)} must be {_with_article(base)}, got "
                 f"{type(made).__name__}"
             )
         return made
+
+    def plug_ins(self) -> tuple[str, ...]:
+        """Return the sorted names of plug-ins, but for those that a built-in name keeps from use."""
+        return tuple(sorted({*self._offered} - {*self.built_in}))
+
+    def package(self, name: str) -> str:
+        """Return the package that offers a name, with its version; `another package` where none is recorded."""
+        return _package(self._offered.get(name))
+
+    def unused(self) -> Iterator[str]:
+        """Yield a sentence for each entry point that is not used, since its name is taken; nothing is imported."""
+        for name, points in sorted(self._points.items()):
+            if name in self.built_in:
+                for point in points:
+                    taken = f"a built-in {self.kind} has this name"
+                    yield f"the {self.kind} {name!r} of {_package(point)} is not used: {taken}"
+            elif len(points) > 1:
+                yield self._twice(name)
 
     def _find(self, name: str) -> Any:
         if name in self.built_in:
@@ -114,15 +131,42 @@ class Registry:
             return getattr(import_module(module), attribute)
         if name not in self._offered:
             raise UnknownNameError(self.kind, name, self.names())
+        if len(self._points.get(name, ())) > 1:
+            raise SettingsError(self._twice(name))
+        point = self._offered[name]
         try:
-            return self._offered[name].load()
+            return point.load()
         except Exception as error:
-            raise SettingsError(f"the {self.kind} {name!r} of another package cannot be loaded: {error}") from error
+            reason = with_line(error, module=getattr(point, "module", ""))
+            raise SettingsError(
+                f"the {self.kind} {name!r} of {self.package(name)} cannot be loaded: {reason}"
+            ) from error
         except SystemExit as error:
             raise SettingsError(
-                f"the {self.kind} {name!r} of another package cannot be loaded: its module ends the process"
+                f"the {self.kind} {name!r} of {self.package(name)} cannot be loaded: its module ends the process"
             ) from error
+
+    def _twice(self, name: str) -> str:
+        packages = " and ".join(sorted(_package(point) for point in self._points[name]))
+        return f"the {self.kind} {name!r} is not used: {packages} both have it, uninstall one of them"
 
     @cached_property
     def _offered(self) -> dict[str, EntryPoint]:
-        return {point.name: point for point in entry_points(group=self.group)}
+        return {name: points[0] for name, points in self._points.items()}
+
+    @cached_property
+    def _points(self) -> dict[str, list[EntryPoint]]:
+        """Entry points of the group by name; a package that is found twice on the path counts once."""
+        by_name: dict[str, dict[str, EntryPoint]] = {}
+        for point in entry_points(group=self.group):
+            by_name.setdefault(point.name, {}).setdefault(f"{_package(point)} {point.value}", point)
+        return {name: list(points.values()) for name, points in by_name.items()}
+
+
+def _package(point: EntryPoint | None) -> str:
+    distribution = getattr(point, "dist", None)
+    return "another package" if distribution is None else f"{distribution.name} {distribution.version}"
+
+
+def _with_article(kind: type) -> str:
+    return f"{'an' if kind.__name__.startswith(tuple('AEIO')) else 'a'} {kind.__name__}"

@@ -18,10 +18,19 @@ COLOURS = {"ok": "green", "note": "yellow", "bad": "red"}
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool) -> None:
     """Check the installation and the database server, and suggest remedies. Exit with 1 if a check fails."""
-    from archive.doctor import examine
+    from archive.agents.registry import registry as agents
+    from archive.doctor import examine, plug_ins
+    from archive.kernels.registry import registry as kernels
+    from archive.launchers.registry import registry as launchers
     from archive.settings import load
+    from archive.spaces import registry as spaces
+    from archive.trainer.nn.builders import registry as builders
+    from archive.trainer.observers.registry import registry as observers
+    from archive.trainer.proxies.registry import registry as proxies
+    from archive.trainer.tasks.registry import registry as tasks
 
-    checks = list(examine(load(**settings_of(ctx))))
+    registries = (agents, builders, kernels, launchers, observers, proxies, spaces, tasks)
+    checks = [*examine(load(**settings_of(ctx))), *plug_ins(registries)]
     if as_json:
         print_json({"checks": [asdict(check) for check in checks]})
     else:

@@ -14,7 +14,7 @@ from archive.errors import UnknownNameError
 from archive.kernels.base import Distance
 from archive.registry import Registry
 
-_KERNELS = Registry(
+registry = Registry(
     "kernel",
     "archive.kernels",
     {
@@ -37,7 +37,7 @@ _KERNELS = Registry(
 
 def names() -> tuple[str, ...]:
     """Return the names of all kernels, those of plug-ins included."""
-    return _KERNELS.names()
+    return registry.names()
 
 
 def get(name: str, **config: Any) -> Distance[Any]:
@@ -52,8 +52,8 @@ def get(name: str, **config: Any) -> Distance[Any]:
         UsageError: A setting has an invalid value.
         SettingsError: The kernel of a plug-in cannot be loaded or made.
     """
-    _check_settings(name, _KERNELS.maker(name), config)
-    return _KERNELS.make(name, Distance, **config)  # type: ignore[type-abstract]
+    _check_settings(name, registry.maker(name), config)
+    return registry.make(name, Distance, **config)  # type: ignore[type-abstract]
 
 
 def _check_settings(name: str, maker: Any, config: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import click
 
+from archive.cli.catalogues.registered import report_unused
 from archive.cli.names import AGENT
 from archive.cli.render import json_option, print_fields, print_json, print_table
 
@@ -22,7 +23,9 @@ def agents(name: str | None, as_json: bool) -> None:
         _show(name, as_json)
         return
     from archive.agents.catalogue import infos
+    from archive.agents.registry import registry
 
+    report_unused(registry)
     rows = [{"agent": kind, **asdict(info)} for kind, info in infos().items()]
     if as_json:
         print_json({"agents": rows})

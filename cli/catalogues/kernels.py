@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli.catalogues.registered import cell, loaded, summary
+from archive.cli.catalogues.registered import cell, loaded, report_unused, summary
 from archive.cli.render import json_option, print_json, print_table
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ def kernels(as_json: bool) -> None:
     `archive arch distance` and `archive arch nearest` use them; --set NAME=VALUE changes a setting.
     """
     from archive import kernels as registry
+    from archive.kernels.registry import registry as plug_ins
 
+    report_unused(plug_ins)
     rows = [_described(kernel) for kernel in loaded(registry.names(), registry.get)]
     if as_json:
         print_json({"kernels": rows})

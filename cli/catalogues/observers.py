@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli.catalogues.registered import cell, loaded, summary
+from archive.cli.catalogues.registered import cell, loaded, report_unused, summary
 from archive.cli.names import OBSERVER
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, print_json, print_table
@@ -36,6 +36,7 @@ def observers(as_json: bool) -> None:
     from archive.trainer.observers import registry
 
     names = registry.names()
+    report_unused(registry.registry)
     kinds = {kind: name for name in names for kind in loaded([name], registry.get)}
     rows = [_described(name, kind) for kind, name in kinds.items()]
     if as_json:

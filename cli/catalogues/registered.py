@@ -8,8 +8,15 @@ from typing import Any, TypeVar
 
 from archive.cli.render import print_message
 from archive.errors import SettingsError
+from archive.registry import Registry
 
 T = TypeVar("T")
+
+
+def report_unused(registry: Registry) -> None:
+    """Report on stderr which entry points of installed packages are not used, since their names are taken."""
+    for sentence in registry.unused():
+        print_message((sentence, "yellow"))
 
 
 def loaded(names: Iterable[str], get: Callable[[str], T]) -> Iterator[T]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli.catalogues.registered import cell, loaded, summary
+from archive.cli.catalogues.registered import cell, loaded, report_unused, summary
 from archive.cli.render import json_option, print_json, print_table
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def spaces(as_json: bool) -> None:
     """List the search spaces: their networks, whether these are cells, their operations and settings."""
     from archive import spaces as registry
 
+    report_unused(registry.registry)
     rows = [_described(space) for space in loaded(registry.names(), registry.get)]
     if as_json:
         print_json({"spaces": rows})

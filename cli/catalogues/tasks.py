@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli.catalogues.registered import cell, loaded
+from archive.cli.catalogues.registered import cell, loaded, report_unused
 from archive.cli.names import TASK
 from archive.cli.render import json_option, print_json, print_table
 
@@ -29,6 +29,7 @@ def tasks(as_json: bool) -> None:
     """
     from archive.trainer.tasks import registry
 
+    report_unused(registry.registry)
     rows = [_described(task) for task in loaded(registry.names(), registry.get)]
     if as_json:
         print_json({"tasks": rows})

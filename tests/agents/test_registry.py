@@ -88,7 +88,9 @@ def test_another_package_cannot_take_a_built_in_name(installed):
 
 def test_an_agent_that_does_not_load(installed):
     installed["broken"] = Entry(ImportError("no module"))
-    with pytest.raises(SettingsError, match="agent 'broken' of another package cannot be loaded: no module"):
+    with pytest.raises(
+        SettingsError, match="agent 'broken' of another package cannot be loaded: ImportError: no module"
+    ):
         agents.get("broken", spaces.get("mlp"))
 
 

@@ -56,7 +56,7 @@ def test_another_package_cannot_take_a_built_in_name() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("missing", "cannot be loaded: No module"),
+        ("missing", "cannot be loaded: ModuleNotFoundError: No module"),
         ("no-space", "must be a Space"),
         ("number", "the space 'number' of another package must be a class or a function, got 3.14"),
         ("needs-more", r"the space 'needs-more' of another package cannot be made: TypeError: .*missing 1 required"),

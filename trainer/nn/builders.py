@@ -46,7 +46,9 @@ def get(space: str) -> Builder:
         raise InvalidArchitectureError(f"the trainer builds networks of {', '.join(names())}, got {space}")
     kind = registry.load(space)
     if not (isinstance(kind, type) and issubclass(kind, Builder)):
-        raise SettingsError(f"the builder {space!r} of another package must be a subclass of Builder, got {kind!r}")
+        raise SettingsError(
+            f"the builder {space!r} of {registry.package(space)} must be a subclass of Builder, got {kind!r}"
+        )
     return registry.make(space, Builder)  # type: ignore[type-abstract]
 
 

@@ -30,5 +30,7 @@ def get(name: str) -> Proxy:
     """
     proxy = registry.load(name)
     if not isinstance(proxy, Proxy):
-        raise SettingsError(f"the proxy {name!r} of another package must be a Proxy, got {type(proxy).__name__}")
+        raise SettingsError(
+            f"the proxy {name!r} of {registry.package(name)} must be a Proxy, got {type(proxy).__name__}"
+        )
     return proxy

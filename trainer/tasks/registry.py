@@ -90,11 +90,11 @@ def get(name: str) -> Task | TabularTask:
         return task.with_noise(deviation)
     task = registry.load(name)
     if not isinstance(task, Task | TabularTask):
-        raise SettingsError(f"the task {name!r} of another package must be a Task, got {type(task).__name__}")
+        raise SettingsError(f"the task {name!r} of {registry.package(name)} must be a Task, got {type(task).__name__}")
     if task.name != name:
         # Trainers look a study's task up by the name that the study records.
         raise SettingsError(
-            f"the task {name!r} of another package has the name {task.name!r}: the entry point needs the same"
+            f"the task {name!r} of {registry.package(name)} has the name {task.name!r}: the entry point needs the same"
         )
     return task
 

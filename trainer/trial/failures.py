@@ -19,11 +19,17 @@ step of the recipe, as far as its context tells. Deaths without an exception are
 from __future__ import annotations
 
 import errno
-import os
-import traceback
 from dataclasses import replace
 
-from archive.errors import ArchiveError, MissingDataError, SettingsError, TrainingError, UnusableFileError, first_line
+from archive.errors import (
+    ArchiveError,
+    MissingDataError,
+    SettingsError,
+    TrainingError,
+    UnusableFileError,
+    first_line,
+    with_line,
+)
 from archive.queue.causes import Cause
 from archive.trainer.fit.memory import out_of_memory
 from archive.trainer.trial.messages import TrialFailed
@@ -46,7 +52,6 @@ def failure_of(error: Exception, *, begun: bool = False, file: str | None = None
         begun: Whether the training had begun.
         file: File of the recipe, whose line is part of the reason.
     """
-    line = _line(error, file)
     error = _readable(error)
     # A recipe may wrap the exception of torch or of the system.
     original = error.__cause__ if isinstance(error, TrainingError) and isinstance(error.__cause__, Exception) else error
@@ -59,7 +64,7 @@ def failure_of(error: Exception, *, begun: bool = False, file: str | None = None
         place = "" if error.filename is None else f" for {error.filename}"
         return TrialFailed(f"no space left on the disk{place}", retry=True, cause=Cause.DISK_FULL, refused=True)
     cause = _cause(error, begun)
-    reason = _reason(error, cause, line)
+    reason = _reason(error, cause, file)
     return TrialFailed(reason, cause is not Cause.TRAINING, cause=cause, refused=_refused(cause, begun))
 
 
@@ -97,20 +102,14 @@ def _refused(cause: Cause, begun: bool) -> bool:
     return not begun and cause is not Cause.TRAINING
 
 
-def _line(error: Exception, file: str | None) -> str:
-    """Return the innermost line of the recipe's file that an exception passed, as text; empty without one."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    return f" ({os.path.basename(str(file))}, line {lines[-1]})" if lines else ""
-
-
-def _reason(error: Exception, cause: Cause, line: str) -> str:
+def _reason(error: Exception, cause: Cause, file: str | None) -> str:
     if isinstance(error, TrainingError):
         return error.reason
     if isinstance(error, ArchiveError):
         return str(error)
     if cause is Cause.DEVICE:
         return f"the device failed: {first_line(error)}"
-    return f"{type(error).__name__}: {error}"[:_LONGEST] + line
+    return with_line(error, file=file, most=_LONGEST)
 
 
 def _memory(error: Exception) -> str | None:
