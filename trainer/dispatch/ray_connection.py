@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +14,8 @@ from archive.errors import LaunchError
 
 NAMESPACE = "nas-archive"
 """Namespace of the actors, the same for all processes of a user."""
+REACH_SECONDS = 5.0
+"""Longest wait for the cluster's port to answer; Ray itself tries a wrong address again for many minutes."""
 
 
 @contextmanager
@@ -25,6 +29,9 @@ def connected(address: str) -> Iterator[Any]:
         LaunchError: The cluster cannot be reached, or does not answer.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if (loaded := sys.modules.get("ray")) is None or not loaded.is_initialized():
+        # Ray, too, reads the variable in place of `auto`.
+        _check_port(os.environ.get("RAY_ADDRESS", "") if address == "auto" else address)
     import ray
 
     if not ray.is_initialized():
@@ -40,3 +47,15 @@ def connected(address: str) -> Iterator[Any]:
         yield ray
     except ray.exceptions.RayError as error:
         raise LaunchError(f"the Ray cluster at {address} does not answer: {' '.join(str(error).split())}") from None
+
+
+def _check_port(address: str) -> None:
+    """Check that a port of an address answers; an address without one, such as `auto`, passes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not (host and port.isdecimal()):
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), REACH_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise LaunchError(f"no Ray cluster answers at {address}: is its head running there? ({reason})") from None

@@ -1,0 +1,61 @@
+"""A Ray cluster that does not answer is an error at once; none of the tests needs Ray."""
+
+from __future__ import annotations
+
+import socket
+import sys
+
+import pytest
+
+from archive.errors import LaunchError
+from archive.launchers.ray_cluster import RayLauncher
+from archive.trainer.dispatch import ray_connection
+
+
+@pytest.fixture
+def unused_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@pytest.fixture(autouse=True)
+def no_ray(monkeypatch):
+    """An import of Ray would fail."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setitem(sys.modules, "ray", None)
+
+
+@pytest.mark.parametrize("form", ["127.0.0.1:{}", "ray://127.0.0.1:{}", "localhost:{}"])
+def test_an_address_without_a_cluster_is_refused_at_once(form, unused_port):
+    address = form.format(unused_port)
+    with (
+        pytest.raises(
+            LaunchError, match=rf"^no Ray cluster answers at {address}: is its head .* \(Connection refused\)$"
+        ),
+        ray_connection.connected(address),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("address", ["no-such-host.invalid:6379", "127.0.0.1:99999"])
+def test_an_impossible_address_is_refused_at_once(address):
+    with pytest.raises(LaunchError, match=f"^no Ray cluster answers at {address}: "), ray_connection.connected(address):
+        pass
+
+
+def test_the_address_of_the_environment_is_checked(unused_port, monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{unused_port}")
+    with pytest.raises(LaunchError, match=f"no Ray cluster answers at 127.0.0.1:{unused_port}"):
+        with ray_connection.connected("auto"):
+            pass
+
+
+def test_a_dry_run_does_not_wait_for_a_cluster(unused_port):
+    assert RayLauncher(address=f"127.0.0.1:{unused_port}").elsewhere()
+
+
+@pytest.mark.parametrize("address", ["auto", "local"])
+def test_an_address_without_a_port_is_left_to_ray(address):
+    with pytest.raises(ImportError), ray_connection.connected(address):
+        pass
