@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from archive.agents.base import Agent
 from archive.agents.distance_sync import DistanceSync
 from archive.agents.study_setup import set_budget
 from archive.architecture.graph import Architecture
-from archive.errors import ArchiveError, LeaseLostError, StoreError, UsageError
+from archive.errors import ArchiveError, LeaseLostError, StoreError, UsageError, with_line
 from archive.store.records import State
 from archive.store.studies.budget import UNBOUNDED
 
@@ -74,7 +75,8 @@ def _evaluate(study: AskTellStudy, objective: Evaluate, asked: LeasedProposal) -
                 told = objective(asked.architecture)
                 checked(study.record, told, {}, lambda: asked.architecture, study.costs)
         except Exception as error:
-            study.fail(asked, f"{type(error).__name__}: {error}")
+            code = getattr(inspect.unwrap(objective), "__code__", None)
+            study.fail(asked, with_line(error, file=getattr(code, "co_filename", None)))
         except BaseException:
             with suppress(ArchiveError):
                 study.archive.proposals.release(asked.id, asked.token)

@@ -255,7 +255,8 @@ def test_run_evaluates_fails_and_goes_on(archive):
     assert len(set(seen)) == len(seen) - 1 == 5
     assert states(archive) == [State.COMPLETE, State.FAILED, State.FAILED, State.COMPLETE, State.COMPLETE]
     reasons = [each.reason for each in archive.proposals.list("mine") if each.reason]
-    assert reasons == ["ValueError: too wide", "the value is nan"]
+    line = objective.__code__.co_firstlineno + 3
+    assert reasons == [f"ValueError: too wide (test_ask_tell.py, line {line})", "the value is nan"]
     assert best.value == min(each.value for each in study.evaluations())
     assert study.run(objective, 3, "random").id == best.id
     assert len(seen) == 6
