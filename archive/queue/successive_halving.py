@@ -91,7 +91,10 @@ class Rungs:
         shortest = reduction ** (count - 1) if count <= _MOST_RUNGS else None
         if shortest is None or whole < shortest:
             needed = f"{reduction}^{count - 1}" if shortest is None or shortest > _LARGEST_SHOWN else str(shortest)
-            raise UsageError(f"{count} rungs, reduced by {reduction} each, need {needed} epochs, got {whole}")
+            raise UsageError(
+                f"{count} rungs, reduced by {reduction} each, need {needed} epochs, got {whole}: choose fewer rungs, "
+                f"{'a smaller reduction, ' if reduction > 2 else ''}or a protocol of more epochs"
+            )
         return cls(tuple(round(whole / reduction**below) for below in range(count - 1, -1, -1)), reduction)
 
     @classmethod
