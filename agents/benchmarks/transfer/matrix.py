@@ -18,7 +18,7 @@ from itertools import combinations, permutations
 from types import MappingProxyType
 
 from archive.agents.benchmarks.search.plan import Problem
-from archive.agents.benchmarks.transfer.scenarios import Recipe, Scenario
+from archive.agents.benchmarks.transfer.scenarios import Scenario, SourceDesign
 from archive.agents.transfer.cell_vocabulary import comparable
 from archive.errors import UnknownNameError, UsageError
 from archive.queue.capabilities import NOISE
@@ -101,7 +101,7 @@ def _pairs(names: Mapping[str, str]) -> list[Scenario]:
         Scenario(
             "-".join(part for part in (names[source], str(size), altered) if part),
             target,
-            (Recipe(source, size, SEARCHER, altered),),
+            (SourceDesign(source, size, SEARCHER, altered),),
         )
         for source, target in permutations(names, 2)
         for size, altered in SOURCES

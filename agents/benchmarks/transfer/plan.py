@@ -16,7 +16,7 @@ from archive.agents.base import Suggestion
 from archive.agents.benchmarks.search.contestants import Contestant, contestant
 from archive.agents.benchmarks.search.plan import STARTER, Problem, StudyJob
 from archive.agents.benchmarks.search.run import opened, register
-from archive.agents.benchmarks.transfer.scenarios import Recipe, Scenario
+from archive.agents.benchmarks.transfer.scenarios import Scenario, SourceDesign
 from archive.errors import UsageError
 from archive.store.records import Result
 
@@ -70,15 +70,15 @@ class TransferPlan:
 
     def sources(self) -> list[StudyJob]:
         """Return the source studies with unaltered values, each once."""
-        recipes = {replace(recipe, altered=""): None for scenario in self.scenarios for recipe in scenario.recipes}
-        return [self._source(recipe, seed) for seed in range(self.seeds) for recipe in recipes]
+        designs = {replace(design, altered=""): None for scenario in self.scenarios for design in scenario.sources}
+        return [self._source(design, seed) for seed in range(self.seeds) for design in designs]
 
     def alterations(self) -> Iterator[tuple[StudyJob, StudyJob, str]]:
         """Yield each source study with altered values once, the study that it repeats, and the alteration."""
-        recipes = {recipe: None for scenario in self.scenarios for recipe in scenario.recipes if recipe.altered}
+        designs = {design: None for scenario in self.scenarios for design in scenario.sources if design.altered}
         for seed in range(self.seeds):
-            for recipe in recipes:
-                yield self._source(recipe, seed), self._source(replace(recipe, altered=""), seed), recipe.altered
+            for design in designs:
+                yield self._source(design, seed), self._source(replace(design, altered=""), seed), design.altered
 
     def cold(self, task: str) -> list[StudyJob]:
         """Return the studies of a task without sources, by seed."""
@@ -90,7 +90,7 @@ class TransferPlan:
             replace(
                 self._target(scenario.target, seed),
                 warm=scenario.name,
-                sources=tuple(self._source(recipe, seed).study.name for recipe in scenario.recipes),
+                sources=tuple(self._source(design, seed).study.name for design in scenario.sources),
             )
             for seed in range(self.seeds)
         ]
@@ -104,14 +104,14 @@ class TransferPlan:
         problem = self.problem(task)
         return StudyJob(self.contestant, problem, seed, self.budget, 1, 0, self.run, until_best=True)
 
-    def _source(self, recipe: Recipe, seed: int) -> StudyJob:
-        problem = self.problem(recipe.task)
-        if recipe.altered:
-            task = f"{problem.task}-{recipe.altered}"
-            problem = replace(problem, task=task, label=f"{problem.label}-{recipe.altered}")
-        budget = max(recipe.budget // self.shrink, 1)
-        searcher = contestant(recipe.searcher) if recipe.searcher else self.contestant
-        starts = budget if recipe.searcher == STARTER else 0
+    def _source(self, design: SourceDesign, seed: int) -> StudyJob:
+        problem = self.problem(design.task)
+        if design.altered:
+            task = f"{problem.task}-{design.altered}"
+            problem = replace(problem, task=task, label=f"{problem.label}-{design.altered}")
+        budget = max(design.budget // self.shrink, 1)
+        searcher = contestant(design.searcher) if design.searcher else self.contestant
+        starts = budget if design.searcher == STARTER else 0
         # Another seed than the target's, so that source and target have different initial networks. Sources of one
         # agent and task that differ in size are different studies.
         return StudyJob(searcher, problem, 1000 + seed, budget, 1, starts, f"{self.run}/source-{budget}")

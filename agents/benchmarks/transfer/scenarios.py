@@ -26,8 +26,8 @@ TARGET = "nb201-cifar100"
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """Recipe of a source study.
+class SourceDesign:
+    """Design of a source study.
 
     Attributes:
         task: Task of its evaluations.
@@ -49,22 +49,22 @@ class Scenario:
     Attributes:
         name: Its name, unique among those of one target.
         target: Task of the studies that start warm.
-        recipes: Recipes of their sources.
+        sources: Designs of their source studies.
     """
 
     name: str
     target: str
-    recipes: tuple[Recipe, ...]
+    sources: tuple[SourceDesign, ...]
 
 
-_SEARCHED = Recipe("nb201-cifar10", 200)
-_SAMPLED = Recipe("nb201-cifar10", 50, STARTER)
-_OTHER = Recipe("nb101", 1000, STARTER)
+_SEARCHED = SourceDesign("nb201-cifar10", 200)
+_SAMPLED = SourceDesign("nb201-cifar10", 50, STARTER)
+_OTHER = SourceDesign("nb101", 1000, STARTER)
 
 SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
     {
-        name: Scenario(name, TARGET, recipes)
-        for name, recipes in {
+        name: Scenario(name, TARGET, sources)
+        for name, sources in {
             "searched": (_SEARCHED,),
             "sampled": (_SAMPLED,),
             "other-space": (_OTHER,),

@@ -279,14 +279,14 @@ def test_the_benchmark_writes_sources_and_compares_with_cold_starts(archive, spa
 def test_the_matrix_has_every_ordered_pair_of_tasks_with_good_and_misleading_sources():
     whole = matrix()
     assert len({(one.target, one.name) for one in whole}) == len(whole) == 2 * 2 * 6 * 4
-    assert {one.recipes[0].altered for one in whole} == {"", "reversed", "shuffled"}
+    assert {one.sources[0].altered for one in whole} == {"", "reversed", "shuffled"}
     rows = matrix(targets=["transnas-object", "nb201-cifar10~0.005"])
     assert [one for one in whole if one.target in ("transnas-object", "nb201-cifar10~0.005")] == rows
     assert len(rows) == 2 * 2 * 4
     with pytest.raises(UnknownNameError, match=r"'transnas-object~0\.005'.*transnas-object~0\.003"):
         matrix(targets=["transnas-object~0.005"])
     (noisy,) = [one for one in whole if one.name == "transnas-scene~0.003-50" and "object" in one.target]
-    assert (noisy.target, noisy.recipes[0].task) == ("transnas-object~0.003", "transnas-scene~0.003")
+    assert (noisy.target, noisy.sources[0].task) == ("transnas-object~0.003", "transnas-scene~0.003")
 
     def problem(task):
         return plan.Problem(*(task, task, "p", "nasbench201", {}, "value", "maximise", 1.0, 300, 1.0, "points"), answer)
