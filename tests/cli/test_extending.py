@@ -89,9 +89,10 @@ AGENTS = ["best-mutant", "tpe", "tw"]
 USER = f"""
 import contextlib, io, json, runpy, sys
 from archive.cli.main import main
+from archive.errors import UnknownNameError
 
 def printed(work, *arguments):
-    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit, UnknownNameError):
         work(*arguments)
     return out.getvalue()
 
@@ -105,7 +106,8 @@ if __name__ == "__main__":
         "agents": json.loads(printed(main, ["agents", "--json"])),
         "best-mutant": json.loads(printed(main, ["agents", "best-mutant", "--json"])),
         "search": json.loads(printed(main, [*{OBSERVED!r}, "--json"])),
-        "scripts": [printed(script, agent) for agent in {AGENTS!r}],
+        "scripts": [printed(script, agent) for agent in {[*AGENTS, "misspelt"]!r}],
+        "studies": json.loads(printed(main, ["study", "list", "--json"])),
         "kernel": printed(exec, {KERNEL!r}, {{}}),
         "trained": printed(exec, {TRAINED!r}, {{}}),
     }}))
@@ -142,8 +144,12 @@ def test_the_observer_receives_the_trial(environment, printed):
 
 
 def test_agents_search_the_space(printed):
-    for agent, text in zip(AGENTS, printed["scripts"], strict=True):
+    *texts, unknown = printed["scripts"]
+    for agent, text in zip(AGENTS, texts, strict=True):
         assert re.fullmatch(rf"{agent}: the best of 15 chains has the value (0\.\d|1)\n", text)
+    assert unknown == ""
+    studies = {each["study"] for each in printed["studies"]["studies"]}
+    assert {name for name in studies if name.startswith("chains-")} == {f"chains-{agent}" for agent in AGENTS}
 
 
 def test_a_gaussian_process_learns_with_the_kernel(printed):
