@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -44,7 +45,9 @@ class EngineGroup(click.Group):
                 return _broken(cmd_name, error)
         command = super().get_command(ctx, cmd_name)
         if command is None and not ctx.resilient_parsing:
-            raise UnknownNameError("engine", cmd_name, self.list_commands(ctx))
+            if difflib.get_close_matches(cmd_name, self.commands):
+                raise UnknownNameError("command", cmd_name, self.commands)
+            raise UnknownNameError("engine", cmd_name, registry.names())
         return command
 
 

@@ -80,6 +80,8 @@ def test_mistakes_show_before_anything_starts(user, store_settings, tmp_path, mo
 
     assert "No such option '--slot'" in said("local", "--", "--slot", "2")
     assert said("slrm") == "error: unknown engine 'slrm': did you mean slurm?"
+    assert said("ssh") == f"error: unknown engine 'ssh': known: {', '.join(registry.names())}"
+    assert said("lsit") == "error: unknown command 'lsit': did you mean list?"
     assert "'3..1' is no number of trainers" in said("local", "--trainers", "3..1")
     assert "must be a duration such as 90s" in said("slurm", "--time", "soon")
     assert "threads of the launcher local must be a whole number >= 1, got '0'" in said("local", "--threads", "0")
