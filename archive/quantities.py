@@ -71,6 +71,11 @@ def decimal(text: str) -> float:
     return float(text)
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, whose plural ends with s."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def _product(match: re.Match[str]) -> float:
     base = 1024 if (match[2] or "").endswith("i") else 1000
     power = " KMGT".index((match[2] or " ")[0].upper())

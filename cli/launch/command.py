@@ -15,6 +15,7 @@ from archive.cli.names import FLEET
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, print_json, print_message, print_table, span
 from archive.errors import LaunchError, SettingsError, UnknownNameError, UsageError
+from archive.quantities import counted
 
 if TYPE_CHECKING:
     from archive.launchers.base import LaunchedTrainer
@@ -94,7 +95,7 @@ def list_fleets(ctx: click.Context, as_json: bool) -> None:
         return
     print_table(COLUMNS, [_row(item) for item in items])
     if ended := sum(item["ended"] for item in items):
-        print_message(f"{_count(ended, 'fleet')} ended; remove from the list with: archive launch stop --ended")
+        print_message(f"{counted(ended, 'fleet')} ended; remove from the list with: archive launch stop --ended")
 
 
 @launch.command(short_help="Stop fleets.")
@@ -139,7 +140,7 @@ def stop(
             print_message(f"the fleet {fleet.name} is forgotten: {error}")
         else:
             stopped += len(ids)
-            print_message(f"the fleet {fleet.name} is stopped: {_count(len(ids), 'trainer')}")
+            print_message(f"the fleet {fleet.name} is stopped: {counted(len(ids), 'trainer')}")
         records.remove(fleet)
     if as_json:
         names = tuple(name for name, _ in left)
@@ -186,7 +187,3 @@ def _row(item: dict[str, Any]) -> list[Any]:
         span(time.time() - item["created"]),
         item["problem"] or ("ended" if item["ended"] else next(iter(reasons), None)),
     ]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -13,7 +13,7 @@ from archive.cli.names import STUDY
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, open_archive, print_data, print_json, print_message
 from archive.errors import LaunchError, SettingsError, UsageError
-from archive.quantities import whole_number
+from archive.quantities import counted, whole_number
 
 if TYPE_CHECKING:
     from archive.launchers.base import Launcher
@@ -226,7 +226,7 @@ def _launch(ctx: click.Context, launcher: Launcher, fleet: TrainerFleet, as_json
         attended.enter_context(records.attending(fleet))
         if fleet.lower:
             _start(launcher, fleet)
-        started = f"{fleet.lower} trainer{'' if fleet.lower == 1 else 's'}"
+        started = counted(fleet.lower, "trainer")
         print_message(f"the fleet {fleet.name} has {started}; stop it with: archive launch stop {fleet.name}")
         if as_json:
             print_json(fleet_item(fleet, launcher.running(fleet)))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from archive.cli.render import print_message
+from archive.quantities import counted
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent, SourceStudy
@@ -16,7 +17,8 @@ def announce(study: Study, evaluations: int, warm: int) -> None:
     """Report the progress of a resumed study, and the number of observations from others."""
     if evaluations:
         verb = "has" if evaluations >= study.budget else "resumes at"
-        print_message(f"study {study.name} {verb} {evaluations} of {study.budget} evaluations (--budget is the total)")
+        progress = f"{evaluations} of {counted(study.budget, 'evaluation')}"
+        print_message(f"study {study.name} {verb} {progress} (--budget is the total)")
     if warm:
         print_message(f"{warm} evaluations of other studies are observations: outside of the budget, not retrained")
 
@@ -24,7 +26,7 @@ def announce(study: Study, evaluations: int, warm: int) -> None:
 def announce_more(study: Study, evaluations: int, budget: int | None) -> None:
     """Report that a study has more evaluations than the budget of the command."""
     print_message(
-        f"study {study.name} has {evaluations} evaluations already, more than the {budget} asked for: "
+        f"study {study.name} has {counted(evaluations, 'evaluation')} already, more than the {budget} asked for: "
         f"there is nothing to do, and its budget stays {study.budget} (--budget is the total)"
     )
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from archive.cli.render import console, print_line, print_message, text
+from archive.quantities import counted
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, Snapshot
 from archive.store.studies.budget import UNBOUNDED
@@ -83,13 +84,15 @@ class LiveView:
 
     def _head(self, snapshot: Snapshot) -> Text:
         counts = snapshot.counts
-        warm = f" · {self.warm} observations from other studies" if self.warm else ""
+        warm = f" · {counted(self.warm, 'observation')} from other studies" if self.warm else ""
         failed = f" · {counts[State.FAILED]} failed" if counts[State.FAILED] else ""
         pruned = f" · {counts[State.PRUNED]} of them pruned" if counts[State.PRUNED] else ""
         evaluated = counts[State.COMPLETE] + counts[State.PRUNED]
-        limit = f" of {snapshot.study.budget}" if snapshot.study.budget < UNBOUNDED else ""
-        progress = f"{evaluated}{limit} evaluations{pruned}{failed}{warm}"
-        return Text("\n").join([text((self.study.name, "bold"), " ", self._about()), text(progress)])
+        budget = snapshot.study.budget
+        limited = budget < UNBOUNDED
+        progress = f"{evaluated} of {counted(budget, 'evaluation')}" if limited else counted(evaluated, "evaluation")
+        shown = text(f"{progress}{pruned}{failed}{warm}")
+        return Text("\n").join([text((self.study.name, "bold"), " ", self._about()), shown])
 
     def _about(self) -> str:
         study = self.study

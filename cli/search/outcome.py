@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from archive.cli.study.constraints import constraint_items, nearest_item
 from archive.cli.study.estimates import best_view, best_views, estimate_item
 from archive.cli.study.pareto import objective_items, pareto_item
+from archive.quantities import counted
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent
@@ -48,7 +49,7 @@ def nothing_left(archive: Archive, last: Snapshot, agent: Agent, *, searched: bo
     if not short and "table" not in study.space_config:
         # Listing a large space would be wasteful; the networks of a table are already listed.
         return None
-    so_far = f"{own} of {study.budget} evaluations"
+    so_far = f"{own} of {counted(study.budget, 'evaluation')}"
     known, members = loop.history_of(archive, study).known, agent.space.members()
     if members is not None and all(member.functional_key in known for member in members):
         n, failed = len(members), last.counts[State.FAILED]

@@ -25,6 +25,7 @@ from archive.cli.study.constraints import nearest_item, unmet
 from archive.cli.study.items import proposal_item, study_item
 from archive.cli.study.pareto import pareto_item, print_pareto
 from archive.errors import UsageError
+from archive.quantities import counted
 from archive.store.studies.budget import described as described_budget
 
 if TYPE_CHECKING:
@@ -153,7 +154,8 @@ def delete(ctx: click.Context, name: str, yes: bool, as_json: bool) -> None:
     if as_json:
         print_json(asdict(deleted))
     else:
-        print_message(f"deleted {name}: {deleted.proposals} proposals, {deleted.evaluations} results")
+        counts = f"{counted(deleted.proposals, 'proposal')}, {counted(deleted.evaluations, 'result')}"
+        print_message(f"deleted {name}: {counts}")
 
 
 def _confirmed(name: str) -> bool:
@@ -174,10 +176,10 @@ def _confirmed(name: str) -> bool:
 
 def _consequences(deletion: Deletion) -> Iterator[str]:
     """Yield the effects of the deletion of a study, one a line."""
-    counts = f"{deletion.proposals} proposals and {deletion.evaluations} results"
+    counts = f"{counted(deletion.proposals, 'proposal')} and {counted(deletion.evaluations, 'result')}"
     yield f"{deletion.study}: {counts} are deleted; networks stay."
     if deletion.running:
-        yield f"{deletion.running} proposals are in training: their results will be refused."
+        yield f"{counted(deletion.running, 'proposal')} in training: the results will be refused."
     if deletion.repeated:
         yield f"{deletion.repeated} results of other studies repeat one of these; they stay."
     if deletion.learners:

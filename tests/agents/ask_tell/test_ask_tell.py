@@ -109,7 +109,7 @@ def test_a_told_result_needs_no_budget(archive):
     first, second = cells(2)
     assert small.tell(first, 0.5)
     assert small.ask("random", 2) == []
-    with pytest.raises(UsageError, match="has spent its budget of 1 evaluations"):
+    with pytest.raises(UsageError, match=r"has spent its budget of 1 evaluation$"):
         small.enqueue(second)
     assert small.tell(second, 0.25)
     assert small.record.budget == 2

@@ -32,7 +32,7 @@ def test_it_asks_and_a_no_changes_nothing(archive, run):
     result = run("study", answer="n\n")
     assert result.exit_code == 1 and "nothing was deleted" in result.stderr
     assert "3 proposals and 2 results are deleted; networks stay" in result.stderr
-    assert "1 proposals are in training" in result.stderr
+    assert "1 proposal in training: the results will be refused" in result.stderr
     assert archive.studies.names() == ["study"]
 
 
@@ -47,7 +47,7 @@ def test_a_yes_deletes_it(archive, run):
     evaluate(archive, [0.5])
     result = run("study", answer="y\n")
     assert (result.exit_code, archive.studies.names()) == (0, [])
-    assert "deleted study: 1 proposals, 1 results" in result.stderr
+    assert "deleted study: 1 proposal, 1 result" in result.stderr
 
 
 def test_without_asking_as_json(archive, run):

@@ -281,7 +281,7 @@ def test_a_study_without_a_limit_shows_no_budget(archive, user):
     ]
     assert json.loads(user.types("study", "show", "own", "--json").stdout)["budget"] == UNBOUNDED
     view = live.LiveView(opened.record, "agent", "here", None, 0)
-    assert view._head(archive.studies.snapshot("own")).plain.splitlines()[1] == "1 evaluations"
+    assert view._head(archive.studies.snapshot("own")).plain.splitlines()[1] == "1 evaluation"
 
 
 def test_results_that_were_never_seen_to_run_are_events_but_not_those_before_the_search(archive, capsys):
