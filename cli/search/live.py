@@ -48,6 +48,7 @@ class LiveView:
         terminal = console(stream)
         self._live = Live(console=terminal, refresh_per_second=4) if terminal.is_terminal else None
         self._seen: dict[str, tuple[State, int, str | None]] = {}
+        self._told: dict[tuple[str, str], int] = {}
         self._waits_for: str | None = None
         self._begun = False
 
@@ -142,11 +143,16 @@ class LiveView:
             seen = view.state, view.attempts, view.reason if view.state is State.WAITING else None
             if self._seen.get(view.id) == seen:
                 continue
-            # What had finished before this search is no event.
-            new = self._begun or view.finished is None
+            event = self._event(view, snapshot)
+            # A trial that no trainer can begin is claimed and returned again and again.
+            returned = view.state is State.RUNNING and view.reason is not None
+            if returned and view.epochs <= self._told.get((view.id, event), -1):
+                continue
             self._seen[view.id] = seen
-            if new:
-                self._print(self._event(view, snapshot))
+            self._told[view.id, event] = view.epochs
+            # What had finished before this search is no event.
+            if self._begun or view.finished is None:
+                self._print(event)
         self._begun = True
 
     def _event(self, view: ProposalView, snapshot: Snapshot) -> str:
@@ -160,8 +166,9 @@ class LiveView:
         if _is_repeated(view):
             awaited = f"attempt {view.attempts + 1}" if view.attempts else "another trial"
             return f"{name} waits for {awaited}: {view.reason}"
+        attempt = f", attempt {view.attempts + 1}" if view.attempts else ""
         chosen = "" if view.acquisition is None else f", acquisition {_number(view.acquisition)}"
-        return f"{name} {view.state.lower()}{chosen}"
+        return f"{name} {view.state.lower()}{attempt}{chosen}"
 
 
 def _is_repeated(view: ProposalView) -> bool:

@@ -8,6 +8,8 @@ import pytest
 
 from archive.cli.search import live, waiting
 from archive.queue import workers
+from archive.queue.causes import Cause
+from archive.queue.updates import Release
 from archive.server import embedded
 from archive.store.records import State
 from archive.trainer.daemon.client import store_client
@@ -89,6 +91,44 @@ def test_a_trainer_that_can_read_the_data_ends_the_wait(archive, study, tmp_path
     with serving(archive, tmp_path / "trainer", study="study", data_folders=(tmp_path,)):
         wait_until(lambda: study().counts[State.COMPLETE] == 1)
     assert watch.reason(study()) is None
+
+
+def test_a_proposal_that_no_trainer_can_begin_is_named_once_until_it_gets_further(archive, study, capsys):
+    view = live.LiveView(archive.studies.get("study"), "random", "here", None, 0)
+
+    def lines():
+        view.update(study())
+        return [line.split(maxsplit=2)[2] for line in capsys.readouterr().err.splitlines()]
+
+    def claimed(worker):
+        return archive.proposals.claim(worker, study="study")
+
+    def returned(claim, reason):
+        notice = Release(claim.proposal.id, claim.token, reason, Cause.DATA)
+        assert archive.proposals.settle([notice]) == [True]
+
+    assert lines() == ["waiting"]
+    first = claimed("one")
+    assert lines() == ["running"]
+    returned(first, "no data")
+    assert lines() == ["waits for another trial: no data"]
+    second = claimed("two")
+    assert lines() == []
+    returned(second, "no data")
+    assert lines() == []
+    third = claimed("three")
+    assert lines() == []
+    archive.proposals.report(third.proposal.id, third.token, {"epoch": [1], "loss": [0.5]}, 60.0)
+    assert lines() == ["running"]
+    archive.proposals.fail(third.proposal.id, third.token, "killed", retry=True)
+    fourth = claimed("four")
+    assert lines() == ["running, attempt 2"]
+    returned(fourth, "no data")
+    assert lines() == ["waits for attempt 2: no data"]
+    fifth = claimed("five")
+    assert lines() == []
+    archive.proposals.fail(fifth.proposal.id, fifth.token, "not a number")
+    assert lines() == ["failed: not a number"]
 
 
 def test_a_full_disk_is_named_once_while_a_training_runs(archive, study, monkeypatch, capsys):
