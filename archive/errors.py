@@ -32,7 +32,7 @@
         └── NotPositiveDefiniteError      covariance that jitter could not repair
 
 A message names the wrong value and the way out. Data travels as attributes. `exit_code` is the exit code of the command
-line: 2 for a user's mistake, 3 for a search without a success, 1 for everything else.
+line: 2 for a user's mistake, 3 for constraints that no network meets, 1 for everything else.
 """
 
 from __future__ import annotations

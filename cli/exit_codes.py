@@ -21,7 +21,8 @@ MEANINGS = {
     ExitCode.OK: "success",
     ExitCode.ERROR: "an error, also in Cypher; doctor: a fault; trainer status --healthcheck: no trainer is alive",
     ExitCode.USAGE: "a mistake in the command, its settings or a name",
-    ExitCode.NOTHING_SUCCEEDED: "search: no evaluation has a feasible value; trainer: trials failed, none succeeded",
+    ExitCode.NOTHING_SUCCEEDED: "search, study best: no evaluation has a feasible value; "
+    "trainer: trials failed, none succeeded",
     ExitCode.UNFIT_MACHINE: "trainer: three trials in a row could not begin on this machine (GPU, data, disk, package)",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C (SIGINT)",
     ExitCode.TERMINATED: "ended by SIGTERM; a trainer that is told to stop ends with 0, 3 or 4",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archive.cli.exit_codes import ExitCode
 from archive.cli.names import STUDY
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, open_archive, print_json, print_line, print_message, print_table
@@ -46,6 +47,8 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
     networks are ranked by the posterior mean of a Gaussian process instead (expected), with an interval of 95 %; the
     luckiest value is shown beside them. Of several objectives, the Pareto set of the posterior means is shown beside
     that of the measured values. Results without a seed on record, as those of most tables, have no noise.
+
+    The exit code is 3 where no result has a value that meets the constraints.
     """
     from archive.agents import recommendation
 
@@ -76,6 +79,8 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
             print_line(f"luckiest value: {lucky.value:.4g}, {lucky.architecture_key} (#{lucky.number}){deviation}")
     else:
         print_message(unmet(snapshot) or f"the study {study.name} has no evaluation with a value yet")
+    if not items and pareto is None:
+        ctx.exit(ExitCode.NOTHING_SUCCEEDED)
 
 
 def _tell_unknown(error: ArchiveError) -> None:

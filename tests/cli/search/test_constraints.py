@@ -105,10 +105,10 @@ def test_a_search_proposes_what_meets_its_constraints_and_resumes(archive, store
             f"none of the 4 results meets accuracy>=9: the nearest, {best.architecture.key} ({best.id}), has accuracy"
         )
         assert line in " ".join(unmet.split())
-        found = json.loads(user.types("study", "best", "high", "--json").stdout)
+        found = json.loads(user.types("study", "best", "high", "--json", code=3).stdout)
         assert faults(found, BestList) == [] and found["proposals"] == []
         assert found["nearest"]["proposal"] == best.id and found["nearest"]["metrics"] == {"accuracy": best.value}
-        assert "none of the 4 results meets" in user.types("study", "best", "high").stderr
+        assert "none of the 4 results meets" in user.types("study", "best", "high", code=3).stderr
         assert "the nearest" in user.types("study", "show", "high").stdout
         nothing = search(*options[:-1], "none", "--constraint", "params<0", code=3).stderr
         assert "no network of the space nasbench201 meets params<0" in nothing and "none" not in archive.studies.names()

@@ -14,6 +14,7 @@ import pytest
 
 from archive import agents, frames
 from archive.agents.base import Suggestion
+from archive.cli.exit_codes import ExitCode
 from archive.cli.search import live
 from archive.constraints import parse
 from archive.exchange import study_rows
@@ -102,8 +103,10 @@ def test_noisy_results_are_ranked_by_their_estimates_beside_the_luckiest(archive
 
 def test_a_study_without_a_value_has_no_best(archive, user):
     propose(archive, cells(1))
-    done = user.types("study", "best", "study")
+    done = user.types("study", "best", "study", code=ExitCode.NOTHING_SUCCEEDED)
     assert (done.stdout, "no evaluation with a value" in done.stderr) == ("", True)
+    done = user.types("study", "best", "study", "--json", code=ExitCode.NOTHING_SUCCEEDED)
+    assert json.loads(done.stdout)["proposals"] == []
 
 
 @pytest.fixture
