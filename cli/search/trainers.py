@@ -9,8 +9,6 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
-import psutil
-
 from archive import settings as known
 from archive.cli.render import print_message
 from archive.cli.trainer import trial_limits
@@ -166,12 +164,11 @@ def launcher_of(text: str, overrides: Mapping[str, Any]) -> Launcher:
 
 
 def _forget_killed(settings: Settings) -> None:
-    """Delete the fleets of killed searches on this machine."""
+    """Delete the fleets of killed local searches."""
     for fleet in records.saved(settings):
         if fleet.engine == "local" and fleet.name.startswith("search-") and fleet.created < time.time() - STALE_SECONDS:
             # A search that lives is about to replace trainers that have ended.
-            process = fleet.name.rpartition("-")[2]
-            if not (process.isdecimal() and psutil.pid_exists(int(process))):
+            if not records.is_attended(fleet):
                 with records.adjusting(fleet):
                     if LocalLauncher().has_ended(fleet):
                         records.remove(fleet)

@@ -153,17 +153,16 @@ def test_a_search_whose_trainers_are_stopped_starts_none_and_ends(started, tmp_p
 
 def test_the_fleet_of_a_search_is_forgotten_when_its_process_has_ended(started, tmp_path):
     settings = load(home=tmp_path, environment={})
-    # Larger than any process id of Linux.
-    ended = 2**22 + 1
+    # The number of a process that has ended may be that of another one.
     saved = [
         records.save(TrainerFleet(f"search-local-{name}-{process}", "local", settings, created=1.0))
-        for name, process in (("ended", ended), ("lives", os.getppid()), ("there", ended))
+        for name, process in (("ended", os.getppid()), ("lives", 2**22 + 1), ("there", os.getppid()))
     ]
     # The home of several machines.
     place = saved[-1].folder / "local" / "0.json"
     place.parent.mkdir()
     place.write_text('{"pid": 1, "created": 1.0, "host": "elsewhere"}')
-    with trainers(1, "study", settings):
+    with records.attending(saved[1]), trainers(1, "study", settings):
         assert [fleet.name.split("-")[2] for fleet in records.saved(settings)] == ["lives", "there", "study"]
 
 
