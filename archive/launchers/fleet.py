@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from archive.queue.workers import FLEET
 from archive.settings import LOGIN, Settings, environment
 
 PASSWORD, PASSWORD_FILE = "ARCHIVE_PASSWORD", "ARCHIVE_PASSWORD_FILE"
@@ -72,8 +73,9 @@ class TrainerFleet:
         return [python, "-P", "-m", "archive.cli.main", "trainer", *self.arguments]
 
     def environment(self) -> dict[str, str]:
-        """Return the variables by which a trainer finds the archive: the password by its file, never itself."""
+        """Return a trainer's fleet and way to the archive as variables: the password by its file, never itself."""
         variables = {name: value for name, value in environment(self.settings).items() if value and name != PASSWORD}
+        variables[FLEET] = self.name
         if self.password_file is not None:
             variables[PASSWORD_FILE] = str(self.password_file)
         return variables

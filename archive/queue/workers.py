@@ -30,6 +30,8 @@ STALE_SECONDS = 150.0
 """Time without a heartbeat after which a worker counts as stale; a healthy one sends one every 90 s."""
 RECENT_SECONDS = 86_400.0
 """Time without a heartbeat after which a worker is not listed by default."""
+FLEET = "ARCHIVE_FLEET"
+"""Variable with the name of a trainer's fleet, which the fleet's launcher sets."""
 
 BEAT = """
 MERGE (w:Worker {id: $id})
@@ -115,6 +117,7 @@ class WorkerStatus:
         trials: Running trials, the oldest first.
         rest_reason: Reason of the failure after which it is resting; None in other states.
         devices: Its devices, each with the name of the hardware.
+        fleet: Name of the fleet whose launcher started it; None for a trainer that was started by hand.
         capabilities: Tasks, spaces and recipes that it can run, and its memory.
     """
 
@@ -130,6 +133,7 @@ class WorkerStatus:
     trials: tuple[RunningTrial, ...]
     rest_reason: str | None = None
     devices: tuple[str, ...] = ()
+    fleet: str | None = None
     capabilities: Capabilities = field(default_factory=Capabilities)
 
     @property
@@ -210,7 +214,7 @@ def _status(row: Mapping[str, Any], trials: tuple[RunningTrial, ...], stale_seco
     else:
         state = "resting" if (row["rest"] or 0) > 0 else "idle"
     return WorkerStatus(
-        **{name: worker.get(name) for name in ("id", "host", "pid", "device", "slots", "study")},
+        **{name: worker.get(name) for name in ("id", "host", "pid", "device", "slots", "study", "fleet")},
         state=state,
         seconds=None if row["age"] is None else max(0, row["age"]) / 1000,
         silent_seconds=silent,

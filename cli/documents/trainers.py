@@ -59,6 +59,7 @@ class TrainerItem(JsonObject):
         trials: Running trials, the oldest first.
         rest_reason: Reason of the failure after which it rests; null in other states.
         devices: Its devices, each with the name of the hardware.
+        fleet: Fleet that it belongs to (`archive launch list`); null where it was started by hand.
         tasks: Tasks that it knows; one that ends with a colon stands for files of users. Null means any.
         spaces: Spaces that it knows; null means any.
         recipes: Recipes that it may run; null means any.
@@ -77,6 +78,7 @@ class TrainerItem(JsonObject):
     trials: list[TrialItem]
     rest_reason: str | None
     devices: list[str]
+    fleet: str | None
     tasks: list[str] | None
     spaces: list[str] | None
     recipes: list[str] | None

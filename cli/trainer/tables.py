@@ -12,7 +12,18 @@ if TYPE_CHECKING:
     from archive.queue.reachability import Unreachable
     from archive.queue.workers import WorkerStatus
 
-COLUMNS = ("worker", "state", "device", "uptime", "last heartbeat", "proposal", "attempt", "epochs", "training for")
+COLUMNS = (
+    "worker",
+    "state",
+    "device",
+    "uptime",
+    "last heartbeat",
+    "proposal",
+    "attempt",
+    "epochs",
+    "training for",
+    "fleet",
+)
 
 
 def print_workers(statuses: Sequence[WorkerStatus], blocked: Sequence[Unreachable], as_json: bool) -> None:
@@ -25,7 +36,9 @@ def print_workers(statuses: Sequence[WorkerStatus], blocked: Sequence[Unreachabl
     if not statuses:
         print_message("no trainer has been active within a day; start one with: archive trainer")
         return
-    print_table(COLUMNS, [row for worker in statuses for row in _rows(worker)])
+    # Without a fleet, its column would only narrow the others.
+    columns = COLUMNS if any(worker.fleet for worker in statuses) else COLUMNS[:-1]
+    print_table(columns, [row[: len(columns)] for worker in statuses for row in _rows(worker)])
     for worker in statuses:
         if worker.rest_reason is not None:
             print_message(
@@ -50,7 +63,7 @@ def _rows(worker: WorkerStatus) -> Iterator[list[Any]]:
     """Yield one row a trial; the first row of a worker describes the worker, too."""
     own = [worker.id, worker.state, worker.device, span(worker.seconds), span(worker.silent_seconds)]
     if not worker.trials:
-        yield [*own, None, None, None, None]
+        yield [*own, None, None, None, None, worker.fleet]
     for place, trial in enumerate(worker.trials):
-        about = own if place == 0 else [""] * len(own)
-        yield [*about, trial.proposal, trial.attempt, trial.epochs, span(trial.seconds)]
+        about, fleet = (own, worker.fleet) if place == 0 else ([""] * len(own), "")
+        yield [*about, trial.proposal, trial.attempt, trial.epochs, span(trial.seconds), fleet]

@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from archive.cli.exit_codes import ExitCode
 from archive.errors import UsageError
+from archive.launchers.fleet import TrainerFleet
 from archive.queue.causes import Cause
 from archive.queue.updates import Release
 from archive.queue.workers import arrive
@@ -21,7 +22,7 @@ from archive.settings import load
 from archive.store.records import State, Study
 from archive.trainer.daemon.options import TrainerOptions
 from tests.support import wait_until
-from tests.support.commands import propose, shell, table
+from tests.support.commands import propose, serving, shell, table
 from tests.support.networks.nets import net
 from tests.support.stores import suggest
 
@@ -146,6 +147,20 @@ def test_help_of_the_group_names_its_commands(user):
     shown = user.types("trainer", "--help").stdout
     assert "\n  start " in shown and "\n  status " in shown
     assert "--slots" in user.types("trainer", "start", "--help").stdout
+
+
+def test_the_status_of_a_trainer_names_its_fleet(archive, user, tmp_path, monkeypatch):
+    arrive(archive.connection, "by-hand")
+    assert "fleet" not in user.types("trainer", "status").stdout
+    fleet = TrainerFleet("slurm-study", "slurm", archive.connection.settings)
+    monkeypatch.setenv("ARCHIVE_FLEET", fleet.environment()["ARCHIVE_FLEET"])
+    with serving(archive, tmp_path / "trainer"):
+        (belongs,) = wait_until(lambda: [each for each in workers(user) if each["fleet"] == "slurm-study"])
+    shown = [line.split() for line in user.types("trainer", "status").stdout.splitlines()]
+    assert shown[0][-1] == "fleet"
+    assert {line[0]: line[-1] for line in shown if line[0] in ("by-hand", belongs["id"])} == {
+        "by-hand": "–", belongs["id"]: "slurm-study",
+    }  # fmt: skip
 
 
 def test_an_archive_without_trainers(user):

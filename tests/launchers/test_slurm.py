@@ -72,7 +72,7 @@ def test_a_script_finds_the_archive_by_files_of_the_fleet(settings, tmp_path):
     assert {name: variables[name] for name in ("ARCHIVE_HOME", "ARCHIVE_DB", "ARCHIVE_USER")} == {
         "ARCHIVE_HOME": str(settings.home), "ARCHIVE_DB": "neo4j+s://db:7687", "ARCHIVE_USER": "me",
     }  # fmt: skip
-    assert variables["ARCHIVE_PASSWORD_FILE"] == str(own.password_file)
+    assert variables["ARCHIVE_PASSWORD_FILE"] == str(own.password_file) and variables["ARCHIVE_FLEET"] == own.name
     assert not {"ARCHIVE_PASSWORD", "ARCHIVE_DATABASE"} & set(variables)
     records.remove(own)
     assert not own.folder.exists()

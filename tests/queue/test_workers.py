@@ -21,10 +21,10 @@ def test_an_archive_without_workers(status):
 
 
 def test_the_properties_of_a_worker_are_listed(archive, status):
-    workers.arrive(archive.connection, "w", host="lab", pid=42, slots=3, study="study")
+    workers.arrive(archive.connection, "w", host="lab", pid=42, slots=3, study="study", fleet="slurm-study")
     archive.proposals.register_worker("w", "lab", "cuda:0 (H100)")
     found = status()["w"]
-    assert (found.host, found.pid, found.slots, found.study) == ("lab", 42, 3, "study")
+    assert (found.host, found.pid, found.slots, found.study, found.fleet) == ("lab", 42, 3, "study", "slurm-study")
     assert found.device == "cuda:0 (H100)"
     assert (found.state, found.trials, found.alive) == ("idle", (), True)
     assert 0 <= found.silent_seconds <= found.seconds < LONG

@@ -127,6 +127,7 @@ class StoreClient:
         self._claim_filter = ClaimFilter(capabilities)
         lists = {name: list(getattr(capabilities, name) or ()) for name in ("tasks", "spaces", "recipes")}
         own = {"host": platform.node(), "pid": os.getpid(), "study": self._options.study}
+        own["fleet"] = os.environ.get(workers.FLEET)
         about: dict[str, Any] = {**own, **lists, "memory_bytes": capabilities.memory_bytes, **properties}
         workers.arrive(self._archive.connection, self._worker, **about)
         self.keeper.start()
