@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from archive.queue.successive_halving import Rungs
     from archive.store.studies.deletion import Deletion
 
+SHOWN = 50
+"""Number of the latest proposals that `show` lists on a terminal."""
 SOURCES = ("study", "task", "same_task", "evaluations", "proposals", "coupling", "best_rank")
 """Columns of the table of source studies (`archive.agents.transfer.report`)."""
 
@@ -67,10 +70,13 @@ def list_studies(ctx: click.Context, as_json: bool) -> None:
 
 @study.command()
 @click.argument("name", metavar="STUDY", type=STUDY)
+@click.option("--all", "every", is_flag=True, help=f"Show all proposals on a terminal, not only the latest {SHOWN}.")
 @json_option
 @click.pass_context
-def show(ctx: click.Context, name: str, as_json: bool) -> None:
+def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
     """Show a study: settings, source studies, proposals, incumbent.
+
+    A file, a pipe and the JSON have all proposals.
 
     With source studies of other tasks, the column coupling has the correlation of the task with each of them, in
     [-1, 1], as the agent estimated it for the proposal. It is empty before the first estimate.
@@ -109,7 +115,11 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
         print_pareto(pareto)
     if sources:
         print_table(SOURCES, [[row[column] for column in SOURCES] for row in sources], title="warm-started from")
-    _print_proposals([{**row, "coupling": _coupling(sources, row["number"])} for row in proposals], rungs)
+    # Nobody reads thousands of lines on a terminal, and drawing them takes longer than the rest.
+    shown_rows = proposals if every or not sys.stdout.isatty() else proposals[-SHOWN:]
+    _print_proposals([{**row, "coupling": _coupling(sources, row["number"])} for row in shown_rows], rungs)
+    if left_out := len(proposals) - len(shown_rows):
+        print_message(f"left out: {counted(left_out, 'earlier proposal')}; --all shows all")
 
 
 def _coupling(sources: list[dict[str, Any]], number: int) -> str | None:

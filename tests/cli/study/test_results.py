@@ -16,6 +16,7 @@ from archive import agents, frames
 from archive.agents.base import Suggestion
 from archive.cli.exit_codes import ExitCode
 from archive.cli.search import live
+from archive.cli.study import command
 from archive.constraints import parse
 from archive.exchange import study_rows
 from archive.queue.successive_halving import Rungs
@@ -107,6 +108,21 @@ def test_a_study_without_a_value_has_no_best(archive, user):
     assert (done.stdout, "no evaluation with a value" in done.stderr) == ("", True)
     done = user.types("study", "best", "study", "--json", code=ExitCode.NOTHING_SUCCEEDED)
     assert json.loads(done.stdout)["proposals"] == []
+
+
+def test_a_terminal_shows_the_latest_proposals_and_all_on_demand(archive, user, monkeypatch):
+    monkeypatch.setattr(command, "SHOWN", 3)
+    propose(archive, cells(4))
+
+    def numbers(*arguments, **how):
+        done = user.types("study", "show", "study", *arguments, **how)
+        first = (line.split("│")[0].strip() for line in done.stdout.splitlines() if "│" in line)
+        return [int(number) for number in first if number.isdigit()], done.stderr
+
+    assert numbers(terminal=True) == ([1, 2, 3], "left out: 1 earlier proposal; --all shows all\n")
+    assert numbers("--all", terminal=True) == ([0, 1, 2, 3], "")
+    assert numbers() == ([0, 1, 2, 3], "")
+    assert len(json.loads(user.types("study", "show", "study", "--json", terminal=True).stdout)["proposals"]) == 4
 
 
 @pytest.fixture
