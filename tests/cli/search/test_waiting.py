@@ -131,7 +131,9 @@ def test_a_proposal_that_no_trainer_can_begin_is_named_once_until_it_gets_furthe
     assert lines() == ["failed: not a number"]
 
 
-def test_a_full_disk_is_named_once_while_a_training_runs(archive, study, monkeypatch, capsys):
+def test_a_full_disk_is_named_once_while_a_training_runs(archive, store_settings, study, monkeypatch, capsys):
+    if not store_settings.embedded:
+        pytest.skip("only the disk of an embedded server is known")
     watch = waiting.ClaimWatch(archive, "study", COMMAND)
     view = live.LiveView(archive.studies.get("study"), "random", "here", None, 0)
     archive.proposals.claim("w", study="study")
