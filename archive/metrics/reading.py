@@ -1,4 +1,4 @@
-"""Readings of the queue and the trainers, kept for a moment so that many readers cost one query."""
+"""Readings of the queue, the trainers and the names of studies, kept for a moment: many readers cost one query."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, LiteralString, TypeVar
 
 from archive.errors import StoreError, StoreUnavailableError
 from archive.queue import depth, workers
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 KEPT_SECONDS = 1.0
 """Age up to which a reading is used again."""
+
+STUDIES: LiteralString = "MATCH (s:Study) RETURN s.name AS name"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,19 @@ class ArchiveReading:
     problem: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StudyNames:
+    """Names of all studies at one moment.
+
+    Attributes:
+        names: The names.
+        problem: Why the database could not be read; None where it answered.
+    """
+
+    names: frozenset[str] = frozenset()
+    problem: str | None = None
+
+
 class ArchiveReader:
     """Reads an archive at most once a second, for any number of threads.
 
@@ -49,24 +66,46 @@ class ArchiveReader:
         self._connection, self._clock = connection, clock
         self._lock = threading.Lock()
         self._last: tuple[float, ArchiveReading] | None = None
+        self._last_studies: tuple[float, StudyNames] | None = None
 
     def read(self) -> ArchiveReading:
         """Return a reading that is at most `KEPT_SECONDS` old; one with a `problem` during an outage."""
         with self._lock:
-            if self._last is None or self._clock() - self._last[0] > KEPT_SECONDS:
-                reading = self._reading()
-                self._last = self._clock(), reading
+            self._last = self._kept(self._last, self._reading)
             return self._last[1]
+
+    def studies(self) -> StudyNames:
+        """Return the names of all studies, at most `KEPT_SECONDS` old; with a `problem` during an outage."""
+        with self._lock:
+            self._last_studies = self._kept(self._last_studies, self._studies)
+            return self._last_studies[1]
+
+    def _kept(self, last: tuple[float, T] | None, read: Callable[[], T]) -> tuple[float, T]:
+        if last is not None and self._clock() - last[0] <= KEPT_SECONDS:
+            return last
+        reading = read()
+        return self._clock(), reading
 
     def _reading(self) -> ArchiveReading:
         try:
             depths = depth.depths(self._connection)
             statuses = workers.statuses(self._connection)
-        except StoreUnavailableError:
-            # The port needs no login: it must not tell the database's address, which is in the error.
-            return ArchiveReading(problem="the database does not answer")
         except StoreError as error:
-            return ArchiveReading(problem=f"the database refuses the queries: {type(error).__name__}")
+            return ArchiveReading(problem=_problem(error))
         trainers: Counter[str] = Counter(status.state for status in statuses if status.state != "left")
         slots = sum(status.slots or 0 for status in statuses if status.alive)
         return ArchiveReading(depths, trainers, slots)
+
+    def _studies(self) -> StudyNames:
+        try:
+            rows = self._connection.read(lambda tx: tx.run(STUDIES).data())
+        except StoreError as error:
+            return StudyNames(problem=_problem(error))
+        return StudyNames(frozenset(row["name"] for row in rows))
+
+
+def _problem(error: StoreError) -> str:
+    if isinstance(error, StoreUnavailableError):
+        # The port needs no login: it must not tell the database's address, which is in the error.
+        return "the database does not answer"
+    return f"the database refuses the queries: {type(error).__name__}"

@@ -1,12 +1,13 @@
 """HTTP server of the metrics.
 
     GET /metrics              Prometheus (`archive.metrics.exposition`); 200 during an outage, with `archive_up 0`
-    GET /queue[?study=NAME]   {"waiting": 12, "running": 3, "open": 15}, of all studies or one; 503 during an outage
+    GET /queue[?study=NAME]   {"waiting": 12, "running": 3, "open": 15}, of all studies or one; 404 if it is
+                              unknown, 503 during an outage
     GET /healthz              200 while the process serves
 
-`/queue` is for autoscalers that read one number from JSON, such as KEDA's trigger `metrics-api`. A study that does not
-exist has an empty queue: it may be created later. No login is needed, and nothing but numbers and names of studies is
-served.
+`/queue` is for autoscalers that read one number from JSON, such as KEDA's trigger `metrics-api`. An autoscaler shows an
+error, and asks again: with 0 for a misspelt study it would start no trainer, and nobody would see the reason. No login
+is needed, and nothing but numbers and names of studies is served.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from archive import hosts
-from archive.errors import SettingsError
+from archive.errors import SettingsError, UnknownNameError
 from archive.metrics.exposition import ArchiveCollector
 from archive.metrics.reading import ArchiveReader
 
@@ -98,6 +99,13 @@ def _queue(reader: ArchiveReader, query: str) -> tuple[HTTPStatus, dict[str, Any
     if reading.problem is not None:
         return HTTPStatus.SERVICE_UNAVAILABLE, {"error": reading.problem}
     studies = parse_qs(query).get("study")
+    # A study without open proposals is no part of the reading.
+    if unread := [study for study in studies or () if study not in reading.depths]:
+        known = reader.studies()
+        if known.problem is not None:
+            return HTTPStatus.SERVICE_UNAVAILABLE, {"error": known.problem}
+        if unknown := [study for study in unread if study not in known.names]:
+            return HTTPStatus.NOT_FOUND, {"error": str(UnknownNameError("study", unknown[0], known.names))}
     depths = [depth for study, depth in reading.depths.items() if studies is None or study in studies]
     waiting, running = sum(depth.waiting for depth in depths), sum(depth.running for depth in depths)
     return HTTPStatus.OK, {"waiting": waiting, "running": running, "open": waiting + running}

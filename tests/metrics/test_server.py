@@ -61,7 +61,6 @@ def test_the_queue_is_counted_by_study_and_state(archive, tmp_path):
         first, second = (archive.proposals.claim("busy", study="study") for _ in range(2))
         archive.proposals.complete(first.id, first.token, Result(0.5))
         assert read("/queue?study=study") == (200, '{"waiting": 3, "running": 1, "open": 4}')
-        assert json.loads(read("/queue?study=later")[1]) == {"waiting": 0, "running": 0, "open": 0}
         status, text = read("/metrics")
     metrics = values(text)
     assert status == 200 and metrics["archive_up",] == 1
@@ -72,6 +71,21 @@ def test_the_queue_is_counted_by_study_and_state(archive, tmp_path):
     assert metrics["archive_trainers", "idle"] == 1 and metrics["archive_trainers", "working"] == 1
     assert metrics["archive_trainer_capacity",] == 4
     assert second is not None
+
+
+@pytest.mark.every_server
+def test_an_unknown_study_is_an_error_and_no_empty_queue(archive, tmp_path):
+    """An autoscaler that read 0 for a misspelt study would never start a trainer."""
+    propose(archive, table(tmp_path), 1, "first")
+    claim = archive.proposals.claim("busy")
+    archive.proposals.complete(claim.id, claim.token, Result(0.5))
+    with served(archive.connection) as read:
+        assert read("/queue?study=first") == (200, '{"waiting": 0, "running": 0, "open": 0}')
+        status, text = read("/queue?study=frist")
+        assert (status, json.loads(text)) == (404, {"error": "unknown study 'frist': did you mean first?"})
+        assert read("/queue?study=first&study=frist")[0] == 404
+        propose(archive, table(tmp_path), 1, "frist")
+        assert json.loads(read("/queue?study=frist")[1])["waiting"] == 1
 
 
 def test_an_outage_is_a_metric_and_no_empty_queue():
@@ -86,6 +100,7 @@ def test_an_outage_is_a_metric_and_no_empty_queue():
         assert status == 200 and values(text) == {("archive_up",): 0}
         code, reason = read("/queue")
         assert code == 503 and "secret-host" not in reason
+        assert read("/queue?study=first")[0] == 503
         assert read("/healthz")[0] == 200
         assert read("/")[0] == 404
 
