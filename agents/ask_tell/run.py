@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
 LEASE_SECONDS = 15.0
 """Lease of a running evaluation, renewed by a thread; after a crash the proposal is soon free again."""
 
+QUIET_SECONDS = 2 * LEASE_SECONDS
+"""Wait for proposals of other workers after which a line says so; leases of a killed `run` have ended by then."""
+
+MOST_NAMED = 3
+"""Most proposals that the line names."""
+
+_log = logging.getLogger(__name__)
+
 Evaluate = Callable[[Architecture], Told]
 
 
@@ -36,6 +45,7 @@ def run(study: AskTellStudy, objective: Evaluate, budget: int | None, agent: str
     look = study.archive.studies.follow(study.name)
     snapshot = look()
     limit = loop.FailureLimit(snapshot)
+    idle = _IdleTime(study)
     while not _is_done(snapshot):
         limit.check(snapshot)
         asked = study.ask(agent, lease_seconds=LEASE_SECONDS)
@@ -43,14 +53,52 @@ def run(study: AskTellStudy, objective: Evaluate, budget: int | None, agent: str
             _evaluate(study, objective, asked[0])
         before, snapshot = snapshot, look()
         if asked or snapshot.counts != before.counts:
+            idle.end()
             continue
         if not snapshot.counts[State.RUNNING] + snapshot.counts[State.WAITING]:
             # No proposal, nothing running, and no change since the last snapshot: the space is exhausted.
             break
         # Other workers hold the last proposals, and may lose their leases.
+        idle.observe()
         time.sleep(loop.PAUSE)
     evaluations = study.evaluations()
     DistanceSync(study.archive).keep({each.architecture.key: each.architecture for each in evaluations})
+
+
+class _IdleTime:
+    """The time in which a run waits for proposals that others hold; a long one is logged once."""
+
+    def __init__(self, study: AskTellStudy) -> None:
+        self._study = study
+        self._since: float | None = None
+        self._logged = False
+
+    def end(self) -> None:
+        """Begin again: there was something to do."""
+        self._since, self._logged = None, False
+
+    def observe(self) -> None:
+        """Log the proposals that are waited for, once the wait is long."""
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        if self._logged or now - self._since < QUIET_SECONDS:
+            return
+        self._logged = True
+        held = self._study.archive.proposals.list(self._study.name, [State.RUNNING])
+        if not held:
+            return
+        leases = [f"{each.id} of {each.worker} until {_clock(each.lease_until)}" for each in held[:MOST_NAMED]]
+        ids = " ".join(each.id for each in held[:MOST_NAMED])
+        _log.warning(
+            "the study %r waits for %d leased proposal%s (%s%s); if a process that holds one was killed, the search "
+            "goes on with another network after: archive proposal cancel %s",
+            *(self._study.name, len(held), "" if len(held) == 1 else "s", ", ".join(leases)),
+            *(", …" if len(held) > MOST_NAMED else "", ids),
+        )
+
+
+def _clock(milliseconds: int | None) -> str:
+    return "?" if milliseconds is None else time.strftime("%H:%M:%S", time.localtime(milliseconds / 1000))
 
 
 def _is_done(snapshot: Snapshot) -> bool:

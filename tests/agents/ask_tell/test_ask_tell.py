@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 
@@ -260,6 +261,28 @@ def test_run_evaluates_fails_and_goes_on(archive):
     assert best.value == min(each.value for each in study.evaluations())
     assert study.run(objective, 3, "random").id == best.id
     assert len(seen) == 6
+
+
+def test_run_says_for_which_leases_it_waits(archive, study, monkeypatch, caplog):
+    """A killed process holds its proposals for an hour: the run must not wait for them without a word."""
+    (held,) = study.ask("random")
+    sleeps = []
+
+    def sleep(seconds):
+        sleeps.append(seconds)
+        if len(sleeps) == 3:
+            study.tell(held, 0.5)
+
+    monkeypatch.setattr("archive.agents.ask_tell.run.QUIET_SECONDS", 0.0, raising=False)
+    monkeypatch.setattr("time.sleep", sleep)
+    study.run(lambda _: 1.0, 1, "random")
+    (line,) = [each.getMessage() for each in caplog.records if each.name.startswith("archive.agents.ask_tell")]
+    worker = archive.proposals.get(held.id).worker
+    assert re.fullmatch(
+        rf"the study 'mine' waits for 1 leased proposal \({held.id} of {worker} until \d\d:\d\d:\d\d\); if a process "
+        rf"that holds one was killed, the search goes on with another network after: archive proposal cancel {held.id}",
+        line,
+    )
 
 
 def test_run_gives_up_where_everything_fails(archive, study):
