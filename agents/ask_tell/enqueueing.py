@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from archive import __version__
+from archive.errors import UsageError
 from archive.known_costs import KnownCosts
+from archive.quantities import counted
 from archive.queue import lookups
 from archive.spaces import stored_spaces
 from archive.spaces.constrained import constrained
@@ -63,7 +66,7 @@ def add(
         reuse: Whether a known result of another study completes the proposal at once.
 
     Returns:
-        None instead of a proposal where the budget is spent.
+        None instead of a proposal where the budget is spent (`budget_spent`).
 
     Raises:
         InvalidArchitectureError: The network is not a member of the space, or does not meet a constraint on a known
@@ -79,3 +82,12 @@ def add(
     if made:
         return made[0], True
     return lookups.of_network(archive.connection, study, enqueued.architecture.functional_key), False
+
+
+def budget_spent(study: Study) -> UsageError:
+    """Return the error of an addition for which the study has no budget left, with the ways to raise it."""
+    return UsageError(
+        f"the study {study.name!r} has spent its budget of {counted(study.budget, 'evaluation')}: raise it by "
+        f"archive search --study {shlex.quote(study.name)} --budget N, or in Python by "
+        f"archive.studies.set_budget({study.name!r}, N)"
+    )

@@ -30,7 +30,6 @@ from archive.architecture.graph import Architecture
 from archive.argument_checks import require_at_least
 from archive.errors import ProposalStateError, UsageError
 from archive.known_costs import NO_COSTS, KnownCosts
-from archive.quantities import counted
 from archive.queries import hypervolume
 from archive.queue.lookups import checked_priority
 from archive.spaces.constrained import ConstrainedSpace
@@ -205,8 +204,7 @@ class AskTellStudy:
         added = network(architecture, self.archive.architectures)
         proposal = self._added(added, number, motivation, space=self.space)
         if proposal is None:
-            budget = counted(self.record.budget, "evaluation")
-            raise UsageError(f"the study {self.name!r} has spent its budget of {budget}")
+            raise enqueueing.budget_spent(self.record)
         if proposal.state is State.WAITING and proposal.priority != number:
             with suppress(ProposalStateError):  # a trainer may have completed it meanwhile
                 self.archive.proposals.prioritise(proposal.id, number)

@@ -18,7 +18,6 @@ from archive.errors import UsageError
 from archive.known_costs import NO_COSTS, KnownCosts
 from archive.mcp.arguments import NetworkArgument, StudyName, network_of
 from archive.mcp.limits import WAIT_SECONDS
-from archive.quantities import counted
 from archive.store.properties import whole_id
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, read_view
@@ -91,7 +90,7 @@ def propose(
         archive, study, space, enqueued, enqueueing.LANGUAGE_MODEL, config, reuse=not retrain
     )
     if proposal is None:
-        raise UsageError(f"the study {study!r} has spent its budget of {counted(record.budget, 'evaluation')}")
+        raise enqueueing.budget_spent(record)
     return _status(read_view(archive.connection, proposal.id), new)
 
 

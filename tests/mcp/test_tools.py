@@ -236,7 +236,7 @@ def test_a_known_result_answers_a_proposal_at_once(archive, ask, refused):
     assert made(network=text(1))["value"] == 0.9
     assert made(network=text(0), retrain=True)["state"] == State.WAITING
     spent = refused("propose", study="new", network=text(2), motivation="one more")
-    assert spent.endswith("the study 'new' has spent its budget of 2 evaluations")
+    assert "the study 'new' has spent its budget of 2 evaluations: raise it by archive search" in spent
     assert "motivation" in refused("propose", study="new", network=text(2), motivation="")
     layers = codec.to_dict(spaces.get("mlp").initial_pool()[0])
     other = refused("propose", study="new", network=layers, motivation="smaller")

@@ -18,7 +18,6 @@ from archive.dashboard.endpoints.inputs import archive_of, body, news_of, text_o
 from archive.dashboard.wire import json_response
 from archive.errors import UsageError
 from archive.known_costs import NO_COSTS
-from archive.quantities import counted
 from archive.store import notes
 from archive.store.properties import study_of
 
@@ -80,7 +79,7 @@ def enqueue(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
     requested = EnqueuedArchitecture(network, _priority(document))
     made, new = enqueueing.add(archive, study.name, space, requested, AGENT)
     if made is None:
-        raise UsageError(f"the study {study.name} has spent its budget of {counted(study.budget, 'evaluation')}")
+        raise enqueueing.budget_spent(study)
     if not new:
         raise UsageError(f"the study {study.name} has this network already, as number {made.number}")
     return {"study": study.name, "proposal": made.id, "number": made.number}

@@ -110,7 +110,8 @@ def test_a_told_result_needs_no_budget(archive):
     first, second = cells(2)
     assert small.tell(first, 0.5)
     assert small.ask("random", 2) == []
-    with pytest.raises(UsageError, match=r"has spent its budget of 1 evaluation$"):
+    ways = r"by archive search --study small --budget N, or in Python by archive\.studies\.set_budget\('small', N\)$"
+    with pytest.raises(UsageError, match=f"has spent its budget of 1 evaluation: raise it {ways}"):
         small.enqueue(second)
     assert small.tell(second, 0.25)
     assert small.record.budget == 2
