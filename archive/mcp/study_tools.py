@@ -124,9 +124,9 @@ def studies(archive: Archive) -> StudyEntries:
     return StudyEntries(entries, len(newest) > len(entries))
 
 
-def study(archive: Archive, name: StudyName) -> StudyProgress:
+def study(archive: Archive, study: StudyName) -> StudyProgress:
     """Show one study: task, space with its limits, budget, proposals in each state, best network, trainers at work."""
-    snapshot = archive.studies.snapshot(name)
+    snapshot = archive.studies.snapshot(study)
     record, best, agent = snapshot.study, snapshot.incumbent, snapshot.study.config.get("agent")
     serving = [one for one in workers.statuses(archive.connection) if one.state in SERVING and one.slots]
     return StudyProgress(
@@ -137,8 +137,8 @@ def study(archive: Archive, name: StudyName) -> StudyProgress:
         snapshot.counts[State.COMPLETE],
         snapshot.counts[State.PRUNED],
         snapshot.counts[State.FAILED],
-        warm_started_from=archive.studies.sources(name),
-        trainers=sum(one.study in (None, name) for one in serving),
+        warm_started_from=archive.studies.sources(study),
+        trainers=sum(one.study in (None, study) for one in serving),
         best=None if best is None else _proposed(archive, [best])[0],
         constraints=[str(each) for each in record.constraints],
     )

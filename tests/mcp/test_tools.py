@@ -135,7 +135,7 @@ def test_an_empty_archive_and_unknown_names_have_clear_answers(ask, refused):
     assert ask("studies") == {"studies": [], "truncated": False}
     assert ask("nearest", network=text(0))["networks"] == []
     assert not ask("is_known", network=text(0))["known"]
-    assert refused("study", name="none").endswith("unknown study 'none': the archive has none yet")
+    assert refused("study", study="none").endswith("unknown study 'none': the archive has none yet")
     assert "unknown task 'none'" in refused("top", task="none")
     assert "unknown architecture 'deadbeef'" in refused("is_known", network="deadbeef")
     assert "give either a study or a task" in refused("top")
@@ -146,7 +146,7 @@ def test_studies_and_their_best_networks(archive, ask, refused):
     evaluate(archive, [0.2, 0.9, 0.5])
     evaluate(archive, [0.3], name="other", protocol="digits/2", direction="minimise")
     assert [entry["name"] for entry in ask("studies")["studies"]] == ["other", "study"]
-    report = ask("study", name="study")
+    report = ask("study", study="study")
     assert (report["complete"], report["trainers"], report["best"]["value"]) == (3, 0, 0.9)
     assert report["best"]["text"] == text(1)
     best = ask("top", study="study", k=2)["networks"]
@@ -251,6 +251,22 @@ def test_texts_of_others_stay_data(archive, ask):
     archive.proposals.fail(claim.id, claim.token, ODD * 1000)
     (proposal,) = ask("is_known", network=text(0))["proposals"]
     assert proposal["study"] == ODD and len(proposal["reason"]) < limits.MOST_TEXT + 50
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "line"),
+    [
+        ("study", {"name": "mine"}, "unknown argument 'name'; study: required; it takes study"),
+        ("top", {"study": "mine", "kk": 3}, "unknown argument 'kk'; it takes study, task, protocol, k"),
+        ("top", {"study": "mine", "k": 0}, "k: Input should be greater than or equal to 1; it takes study, task"),
+        ("studies", {"study": "mine"}, "unknown argument 'study'; it takes no arguments"),
+        ("is_known", {"network": 3}, "network: Input should be a valid string or Input should be a valid dictionary;"),
+    ],
+)
+def test_arguments_outside_of_the_schema_are_refused_in_one_line(refused, tools, tool, arguments, line):
+    said = refused(tool, **arguments)
+    assert said.startswith(f"Error executing tool {tool}: {line}") and "\n" not in said
+    assert not listed(Client(tools))[tool].input_schema["additionalProperties"]
 
 
 def test_an_archive_that_cannot_be_opened_is_an_error_of_the_call_and_is_tried_again(archive):

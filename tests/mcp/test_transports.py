@@ -31,7 +31,7 @@ def test_a_client_starts_the_command_and_talks_over_stdio(archive, store_setting
     async def work():
         async with Client(command) as client:
             tools = {tool.name for tool in (await client.list_tools()).tools}
-            return tools, await client.call_tool("studies"), await client.call_tool("study", {"name": "none"})
+            return tools, await client.call_tool("studies"), await client.call_tool("study", {"study": "none"})
 
     tools, studies, wrong = anyio.run(work)
     assert "query" in tools and "propose" not in tools
