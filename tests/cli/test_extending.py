@@ -46,6 +46,8 @@ def environment(tmp_path_factory):
     ran(found, *COMMAND, "db", "stop")
 
 
+PARTS = ("archive/spaces", "archive/launchers", "agents", "kernels", "trainer")
+
 COMMAND = (sys.executable, "-m", "archive.cli.main")
 
 
@@ -81,6 +83,7 @@ print(digits.search_space("chains").name, train(chain(["conv", "pool", "conv", "
 
 SEARCH = ["search", "--agent", "best-mutant", "--task", "two-moons", "--budget", "1", "--device", "cpu"]
 SEARCH += ["--recipe", "l-bfgs"]
+MEASURED = ["arch", "proxies", "--task", "two-moons", "--space", "mlp", "--count", "2", "--json"]
 OBSERVED = [*SEARCH, "--observe", "json-lines"]
 
 # Of this package, of the archive with the decisions of the space, and with a ranking of all its members.
@@ -106,6 +109,7 @@ if __name__ == "__main__":
         "agents": json.loads(printed(main, ["agents", "--json"])),
         "best-mutant": json.loads(printed(main, ["agents", "best-mutant", "--json"])),
         "search": json.loads(printed(main, [*{OBSERVED!r}, "--json"])),
+        "measured": json.loads(printed(main, {MEASURED!r})),
         "scripts": [printed(script, agent) for agent in {[*AGENTS, "misspelt"]!r}],
         "studies": json.loads(printed(main, ["study", "list", "--json"])),
         "kernel": printed(exec, {KERNEL!r}, {{}}),
@@ -143,6 +147,20 @@ def test_the_observer_receives_the_trial(environment, printed):
     assert (end["state"], end["value"]) == ("COMPLETE", printed["search"]["best"]["value"])
 
 
+def test_the_proxy_is_measured_with_the_others(printed):
+    for network in printed["measured"]["networks"]:
+        assert {"output_spread", "synflow", "naswot"} < network["scores"].keys()
+        assert 0 < network["scores"]["output_spread"] < 10
+
+
+def test_every_group_of_entry_points_is_in_the_document():
+    """A group that no page names might as well not exist."""
+    code = "\n".join(path.read_text("utf-8") for part in PARTS for path in (ROOT / part).rglob("*.py"))
+    groups = set(re.findall(r'^\s*(?:GROUP = )?"(archive\.\w+s)",?$', code, re.MULTILINE))
+    assert groups >= {"archive.agents", "archive.proxies", "archive.recipes"}
+    assert {group for group in groups if f"`{group}`" not in DOCUMENT} == set()
+
+
 def test_agents_search_the_space(printed):
     *texts, unknown = printed["scripts"]
     for agent, text in zip(AGENTS, texts, strict=True):
@@ -164,8 +182,9 @@ def test_the_default_recipe_trains_what_the_builder_builds(printed):
 @pytest.mark.whole
 def test_the_contract_suites_hold(environment, tmp_path):
     parts = ("agents", "kernels", "spaces", "trainer/nn", "trainer/recipes", "trainer/observers")
-    suites = [f"tests/{part}/test_contract.py" for part in parts]
-    chosen = ("-k", "best-mutant or operation-counts or chains or l-bfgs or json-lines", "-p", "no:cacheprovider", "-q")
+    suites = [*(f"tests/{part}/test_contract.py" for part in parts), "tests/trainer/proxies/test_definitions.py"]
+    names = "best-mutant or operation-counts or chains or l-bfgs or json-lines or output_spread"
+    chosen = ("-k", names, "-p", "no:cacheprovider", "-q")
     printed = ran(environment, sys.executable, "-m", "pytest", *suites, *chosen, cwd=ROOT)
     passed = int(re.search(r"(\d+) passed", printed)[1])
     # Of each suite the tests that take an agent, a kernel or a space by its name.
