@@ -1,4 +1,4 @@
-"""Registries of spaces, kernels, agents, tasks, observers and launchers by name: built-in ones and plug-ins.
+"""Registries of spaces, kernels, agents, tasks, recipes, observers and others by name: built-in ones and plug-ins.
 
 A built-in name is a path `"module:attribute"`, imported at first use. A plug-in package adds a name through an entry
 point of the registry's group. It cannot replace a built-in name, since recorded studies must keep their meaning; and no
@@ -115,6 +115,15 @@ class Registry:
         """Return the package that offers a name, with its version; `another package` where none is recorded."""
         return _package(self._offered.get(name))
 
+    def target(self, name: str) -> str:
+        """Return the path `module:attribute` of a name; nothing is imported.
+
+        Raises:
+            UnknownNameError: The name is not registered.
+            SettingsError: Two packages offer the name.
+        """
+        return self.built_in[name] if name in self.built_in else self._point(name).value
+
     def unused(self) -> Iterator[str]:
         """Yield a sentence for each entry point that is not used, since its name is taken; nothing is imported."""
         for name, points in sorted(self._points.items()):
@@ -129,11 +138,7 @@ class Registry:
         if name in self.built_in:
             module, _, attribute = self.built_in[name].partition(":")
             return getattr(import_module(module), attribute)
-        if name not in self._offered:
-            raise UnknownNameError(self.kind, name, self.names())
-        if len(self._points.get(name, ())) > 1:
-            raise SettingsError(self._twice(name))
-        point = self._offered[name]
+        point = self._point(name)
         try:
             return point.load()
         except Exception as error:
@@ -145,6 +150,13 @@ class Registry:
             raise SettingsError(
                 f"the {self.kind} {name!r} of {self.package(name)} cannot be loaded: its module ends the process"
             ) from error
+
+    def _point(self, name: str) -> EntryPoint:
+        if name not in self._offered:
+            raise UnknownNameError(self.kind, name, self.names())
+        if len(self._points.get(name, ())) > 1:
+            raise SettingsError(self._twice(name))
+        return self._offered[name]
 
     def _twice(self, name: str) -> str:
         packages = " and ".join(sorted(_package(point) for point in self._points[name]))

@@ -27,9 +27,10 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
     from archive.trainer.nn.builders import registry as builders
     from archive.trainer.observers.registry import registry as observers
     from archive.trainer.proxies.registry import registry as proxies
+    from archive.trainer.recipes.registry import registry as recipes
     from archive.trainer.tasks.registry import registry as tasks
 
-    registries = (agents, builders, kernels, launchers, observers, proxies, spaces, tasks)
+    registries = (agents, builders, kernels, launchers, observers, proxies, recipes, spaces, tasks)
     checks = [*examine(load(**settings_of(ctx))), *plug_ins(registries)]
     if as_json:
         print_json({"checks": [asdict(check) for check in checks]})

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import click
 
+from archive.cli.catalogues.registered import report_unused
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, print_json, print_table
 
@@ -22,7 +23,7 @@ def recipes(ctx: click.Context, as_json: bool) -> None:
     Nothing is imported.
     """
     from archive import settings
-    from archive.trainer.recipes.registry import RecipeAccess
+    from archive.trainer.recipes.registry import RecipeAccess, registry
 
     sources = RecipeAccess(settings.load(**settings_of(ctx)).home).sources.values()
     rows = [{"recipe": row.pop("name"), **row} for row in map(asdict, sources)]
@@ -30,3 +31,4 @@ def recipes(ctx: click.Context, as_json: bool) -> None:
         print_json({"recipes": rows})
     else:
         print_table(COLUMNS, [[row[column] for column in COLUMNS] for row in rows])
+    report_unused(registry)

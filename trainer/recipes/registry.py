@@ -2,7 +2,7 @@
 
     default                         the loop of `archive.trainer.fit`
     entry points of the group       recipes of installed packages:   resnet-sgd = "some_package.training:fit"
-      `archive.recipes`
+      `archive.recipes`               a name of two packages, or of the built-in recipe, is not used
     HOME/recipes.toml               recipes of this machine (`archive.trainer.recipes.machine`)
 
 The name of a recipe comes from the database, where every writer of the archive could choose it. It is only looked up
@@ -12,13 +12,14 @@ here: nothing that the database holds is imported or started. `archive trainer -
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType
 
 from archive.errors import SettingsError, UnknownNameError
+from archive.registry import Registry
 from archive.store.protocol_names import DEFAULT_RECIPE
 from archive.trainer.recipes import machine
 from archive.trainer.recipes.source import RecipeSource
@@ -26,7 +27,9 @@ from archive.trainer.recipes.source import RecipeSource
 GROUP = "archive.recipes"
 
 DEFAULT_SOURCE = RecipeSource(DEFAULT_RECIPE, "archive.trainer.fit.train:fit")
-BUILT_IN: Mapping[str, RecipeSource] = MappingProxyType({DEFAULT_RECIPE: DEFAULT_SOURCE})
+
+registry = Registry("recipe", GROUP, {DEFAULT_RECIPE: DEFAULT_SOURCE.target})
+"""The recipes of packages beside the built-in one."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +51,17 @@ class RecipeAccess:
         Raises:
             SettingsError: `recipes.toml` cannot be used.
         """
-        by_name = dict(BUILT_IN)
+        by_name = {DEFAULT_RECIPE: DEFAULT_SOURCE} | {source.name: source for source in _installed()}
         # A package replaces no built-in recipe, and the file replaces none at all: names in studies keep their meaning.
-        for source in (*_installed(), *machine.read(self.home)):
-            if source.name in by_name and source.origin == machine.FILE:
-                origin = by_name[source.name].origin
+        for source in machine.read(self.home):
+            if source.name in registry.names():
+                built_in = source.name == DEFAULT_RECIPE
                 raise SettingsError(
                     f"the recipe {source.name!r} in {self.home / machine.FILE} has the name of "
-                    f"{'the built-in one' if origin == 'built-in' else f'one of {origin}'}: choose another name"
+                    f"{'the built-in one' if built_in else f'one of {registry.package(source.name)}'}: "
+                    "choose another name"
                 )
-            by_name.setdefault(source.name, source)
+            by_name[source.name] = source
         return MappingProxyType(dict(sorted(by_name.items())))
 
     @property
@@ -94,6 +98,9 @@ class RecipeAccess:
         if self.allowed is not None and name not in self.allowed:
             raise SettingsError(f"the recipe {name!r} may not run here: start the trainer with --recipes {name}")
         if name not in self.sources:
+            if name in registry.names():
+                # Two packages have it: this raises.
+                registry.target(name)
             raise SettingsError(
                 f"the recipe {name!r} is not on this machine: install its package, or name it in {machine.FILE} of the "
                 "trainer's home"
@@ -104,9 +111,7 @@ class RecipeAccess:
 
 
 def _installed() -> Iterable[RecipeSource]:
-    for point in entry_points(group=GROUP):
-        yield RecipeSource(point.name, point.value, _package(point))
-
-
-def _package(point: EntryPoint) -> str:
-    return "a package" if point.dist is None else f"{point.dist.name} {point.dist.version}"
+    for name in registry.plug_ins():
+        # A name of two packages is left out.
+        with suppress(SettingsError):
+            yield RecipeSource(name, registry.target(name), registry.package(name))

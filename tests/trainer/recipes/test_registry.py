@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -10,8 +11,11 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from archive.cli.main import archive
 from archive.errors import SettingsError, UnknownNameError
+from archive.registry import Registry
 from archive.trainer.recipes import registry
 from archive.trainer.recipes.registry import RecipeAccess
 from archive.trainer.recipes.source import RecipeSource
@@ -96,20 +100,47 @@ def test_a_trainer_may_allow_some_recipes_only(home):
         RecipeAccess(home(MINE), ("mien",)).check()
 
 
-def test_packages_add_recipes_and_take_over_none(monkeypatch, home):
+@pytest.fixture
+def offer(monkeypatch):
+    """Offers recipes of packages."""
+
+    def offer(points):
+        monkeypatch.setattr("archive.registry.entry_points", lambda group: points if group == registry.GROUP else [])
+        monkeypatch.setattr(registry, "registry", Registry("recipe", registry.GROUP, registry.registry.built_in))
+
+    return offer
+
+
+def test_packages_add_recipes_and_take_over_none(offer, home):
     points = [
         EntryPoint("sgd/2", "some_package.training:fit", "archive.recipes"),
         EntryPoint("default", "some_package.training:fit", "archive.recipes"),
     ]
-    monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "archive.recipes" else [])
+    offer(points)
     sources = RecipeAccess(home("")).sources
     assert list(sources) == ["default", "sgd/2"]
-    assert sources["sgd/2"] == RecipeSource("sgd/2", "some_package.training:fit", "a package")
+    assert sources["sgd/2"] == RecipeSource("sgd/2", "some_package.training:fit", "another package")
     assert sources["default"].origin == "built-in"
     with pytest.raises(
-        SettingsError, match=r"'sgd/2' in .*recipes.toml has the name of one of a package: choose another name"
+        SettingsError, match=r"'sgd/2' in .*recipes.toml has the name of one of another package: choose another name"
     ):
         RecipeAccess(home('["sgd/2"]\nfit = "a:b"')).check()
+
+
+def test_a_name_of_two_packages_is_refused_and_said(offer, home, monkeypatch):
+    points = [EntryPoint("sgd", f"{package}:fit", registry.GROUP) for package in ("one", "two")]
+    offer([*points, EntryPoint("default", "one:fit", registry.GROUP)])
+    twice = "the recipe 'sgd' is not used: another package and another package both have it, uninstall one of them"
+    access = RecipeAccess(home(""))
+    assert list(access.sources) == ["default"]
+    with pytest.raises(SettingsError, match=f"^{twice}$"):
+        access.find("sgd")
+    with pytest.raises(SettingsError, match=r"'sgd' in .*has the name of one of another package: choose another name"):
+        RecipeAccess(home('[sgd]\nfit = "a:b"')).check()
+    shown = CliRunner().invoke(archive, ["--home", str(home("")), "recipes", "--json"])
+    assert [row["recipe"] for row in json.loads(shown.stdout)["recipes"]] == ["default"]
+    taken = "the recipe 'default' of another package is not used: a built-in recipe has this name"
+    assert shown.stderr.splitlines() == [taken, twice]
 
 
 @pytest.mark.parametrize(
