@@ -8,7 +8,9 @@
     command = ["./train", "--json"]  a program (`archive.trainer.recipes.command`), relative to the file's folder
     data = true                      whether it gets the task's data
 
-The file must belong to the trainer's user or to root, without write access for others: it names code to run.
+The file must belong to the trainer's user or to root, without write access for others: it names code to run. What it
+names, a file or a program by its path, may have another owner and a group that writes to it, since the user chose it;
+only write access for all users is refused (`archive.trainer.recipes.source`).
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ The daemon finds the source of a recipe by its name; only the process of a trial
 from __future__ import annotations
 
 import inspect
+import os
+import stat
 import sys
 from dataclasses import dataclass
 from importlib import import_module
@@ -41,12 +43,17 @@ class RecipeSource:
     command: CommandRecipe | None = None
 
     def check_file(self) -> None:
-        """Check that the file of the recipe, if it has one, can be a module; nothing is imported.
+        """Check that the file of the recipe, if it has one, is no other user's to write, and can be a module.
+
+        Nothing is imported. Of a command, the program is checked if it is given by its path.
 
         Raises:
-            SettingsError: It does not exist, or has a dot in its name.
+            SettingsError: It does not exist, all users may write to it, or it has a dot in its name.
         """
-        if self.command is not None or (file := self._file()) is None:
+        if (file := self._file()) is None:
+            return
+        _check_writers(self.name, file)
+        if self.command is not None:
             return
         if not file.is_file():
             raise SettingsError(f"the recipe {self.name!r} cannot be loaded: there is no file {file}")
@@ -62,9 +69,9 @@ class RecipeSource:
         Raises:
             SettingsError: It cannot be imported, or is no function.
         """
+        self.check_file()
         if self.command is not None:
             return self.command
-        self.check_file()
         module, _, attribute = self.target.rpartition(":")
         try:
             target: Any = _imported(module)
@@ -103,8 +110,20 @@ class RecipeSource:
         return version_of(self.target.rpartition(":")[0]) or self.origin
 
     def _file(self) -> Path | None:
+        if self.command is not None:
+            program = self.command.command[0]
+            return Path(program) if os.sep in program else None
         module = self.target.rpartition(":")[0]
         return Path(module) if module.endswith(FILE_SUFFIX) else None
+
+
+def _check_writers(name: str, file: Path) -> None:
+    """Refuse a file that all users may write to; its owner and group are trusted by the user that named it."""
+    if file.is_file() and file.stat().st_mode & stat.S_IWOTH:
+        raise SettingsError(
+            f"the recipe {name!r} cannot be loaded: all users may write to {file}, which a trainer runs: "
+            f"run chmod o-w {file}"
+        )
 
 
 def _imported(module: str) -> Any:

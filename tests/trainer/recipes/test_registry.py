@@ -178,6 +178,22 @@ def test_a_file_that_others_may_write_is_refused(home):
         RecipeAccess(folder).find("mine")
 
 
+@pytest.mark.parametrize("entry", ['fit = "own.py:fit"', 'command = ["./own.py"]'])
+def test_code_that_all_users_may_write_is_refused(home, entry, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    folder = home(f"[mine]\n{entry}\n")
+    (folder / "own.py").write_text("def fit(trial): ...\n")
+    os.chmod(folder / "own.py", 0o664)
+    access = RecipeAccess(folder)
+    assert access.find("mine", with_file=True).load()
+    os.chmod(folder / "own.py", 0o646)
+    reason = r"the recipe 'mine' cannot be loaded: all users may write to .*own\.py, .*: run chmod o-w .*own\.py$"
+    with pytest.raises(SettingsError, match=reason):
+        access.find("mine", with_file=True)
+    with pytest.raises(SettingsError, match=reason):
+        access.find("mine").load()
+
+
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
