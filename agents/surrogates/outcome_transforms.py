@@ -222,6 +222,11 @@ _transforms: dict[str, type[OutcomeTransform]] = {
 }
 
 
+def names() -> tuple[str, ...]:
+    """Return the names of all transforms."""
+    return tuple(sorted(_transforms))
+
+
 def get(name: str | OutcomeTransform) -> OutcomeTransform:
     """Return a transform by name; a transform is returned unchanged.
 
