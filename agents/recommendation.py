@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from archive.agents.base import Observation
-from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member_model
+from archive.agents.bayesopt.portfolio_members import NOISE_PRIOR, defaults, is_cheap, member_model
 from archive.agents.noise import is_noisy, replicates
 from archive.agents.outliers import is_score
 from archive.agents.surrogates.base import Array
@@ -49,9 +49,6 @@ if TYPE_CHECKING:
     from archive.store.records import Evaluation, Study
 
 TRANSFORM = CompressBelowMedian(noise_of_scores=True)
-
-NOISE_PRIOR = 0.5
-"""Prior of the noise variance, log-normal: a standard deviation of 2.3 around a hundredth of the scores' variance."""
 
 LEAST = 5
 """Fewest networks that a model is fitted to. With fewer, the prior alone would determine the hyperparameters."""

@@ -160,7 +160,7 @@ class Portfolio(Agent):
         self._transfer = Transfer(space, dict(zip(names, self._models, strict=True)), listing, rule(sources))
         self._knowledge = ProxyKnowledge(space, self._transfer, self._design_model) if proxies else None
         self._prefixes, self._tree_features = Prefixes(), SparseFeatures(encoding(space, "default").parts, listing)
-        self._exact, self._noisy = self._policies_of(TRANSFORMS), self._policies_of(NOISY_TRANSFORMS)
+        self._exact, self._noisy = self._policies_of(TRANSFORMS), self._policies_of(NOISY_TRANSFORMS, noisy=True)
 
     @property
     def transfers(self) -> bool:
@@ -178,8 +178,7 @@ class Portfolio(Agent):
         suggestions = [*suggestions, *self._design(pending, min(max(missing, 0), n - len(suggestions)), rng)]
         for policy in (self._exploit, self._explore):
             suggestions += policy(history.with_pending(suggestions), n - len(suggestions), rng)
-        doubted = self._transfer.doubted(history)
-        if not doubted:
+        if not (doubted := self._transfer.doubted(history)):
             return suggestions
         return [replace(one, task_correlations={**doubted, **one.task_correlations}) for one in suggestions]
 
@@ -208,10 +207,11 @@ class Portfolio(Agent):
         # Resolution must be highest near the best score that meets the constraints. Infeasible scores may be better.
         return self._policies_of([LogRegret(float(best))])
 
-    def _policies_of(self, default: Sequence[str | OutcomeTransform]) -> Policies:
+    def _policies_of(self, default: Sequence[str | OutcomeTransform], noisy: bool = False) -> Policies:
         """Return the policies with the transforms of the settings, or with default ones."""
         chosen = self.transforms or default
-        stacked = StackedGP([model.surrogate(one) for model in self._models for one in chosen], self.prior)
+        made = [model.noisy_surrogate if noisy else model.surrogate for model in self._models]
+        stacked = StackedGP([make(one) for make in made for one in chosen], self.prior)
         slacks = StackedGP([model.surrogate(SLACK_TRANSFORM) for model in self._models], self.prior)
         ranked_by, rule = self._ranking
         method = Method(

@@ -45,6 +45,7 @@ from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.length_scale_prior import DimensionScaledPrior
+from archive.agents.surrogates.gp.nugget import DistancesWithIdentity, NuggetCovariance
 from archive.agents.surrogates.outcome_transforms import OutcomeTransform
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError
@@ -74,6 +75,9 @@ WIDE, NARROW = 0.25, 0.12
 """Priors of length scales: log-normal, with standard deviations of about 1.5 and 0.7. Twenty networks carry little
 information about the relative weights of several distances, and searches with the wide prior were misled by it."""
 
+NOISE_PRIOR = 0.5
+"""Prior of the noise variance, log-normal: a standard deviation of 2.3 around a hundredth of the scores' variance."""
+
 
 @dataclass(frozen=True)
 class MemberModel:
@@ -102,6 +106,12 @@ class MemberModel:
         preset = PRESETS["default"]
         learning = replace(preset.learning, prior=self.prior, noise_prior=noise_prior)
         return DistanceGP(self.pairwise, self.covariance, learning, noise=preset.noise, transform=transform)
+
+    def noisy_surrogate(self, transform: str | OutcomeTransform) -> DistanceGP:
+        """Return the Gaussian process of the member for scores with noise: with a wide prior of it, and a nugget."""
+        plain = self.surrogate(transform, NOISE_PRIOR)
+        pairwise, covariance = DistancesWithIdentity(self.pairwise), NuggetCovariance(self.covariance)
+        return DistanceGP(pairwise, covariance, plain.inference, noise=plain.noise, transform=plain.transform)
 
 
 def defaults(space: Space) -> tuple[str, ...]:

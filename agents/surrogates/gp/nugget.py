@@ -1,0 +1,108 @@
+"""Nugget: a deviation of each network that its neighbours do not share, and its replicates do.
+
+| symbol | meaning                                                                   | shape  |
+|--------|---------------------------------------------------------------------------|--------|
+| k      | covariance of the distances                                               | (m, n) |
+| I      | 1 where both networks are the same, 0 elsewhere                           | (m, n) |
+| delta2 | variance of the deviation, as a fraction of the scores' variance          | scalar |
+
+    K = k + delta2 I
+
+Noise differs from evaluation to evaluation of a network, its deviation stays. Without a nugget, the noise variance
+stands for both: the mean of many replicates is then hardly believed where networks differ from their neighbours, and
+single scores are believed too much where they do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from archive.agents.surrogates.base import Array
+from archive.agents.surrogates.gp.fitted import Pairwise
+from archive.architecture.graph import Architecture
+from archive.kernels.base import Components
+from archive.kernels.covariance.base import BoundCovariance, Covariance
+
+BOUNDS = (1e-3, 1.0)
+"""Bounds of delta2, those of a learned noise variance."""
+
+
+class DistancesWithIdentity:
+    """Distances with a last component that is 0 between a network and itself, 1 between two networks.
+
+    Args:
+        pairwise: The other components.
+    """
+
+    def __init__(self, pairwise: Pairwise) -> None:
+        """Keep the argument."""
+        self.pairwise = pairwise
+
+    def distances(self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None) -> Components:
+        """See `Distance.distances`."""
+        inner = self.pairwise.distances(first, second)
+        differ = _differ(first, first if second is None else second)
+        return Components(inner.unnormalised, np.concatenate([inner.normalised, differ[None]]))
+
+
+def _differ(first: Sequence[Architecture], second: Sequence[Architecture]) -> Array:
+    columns: dict[str, list[int]] = {}
+    for at, one in enumerate(second):
+        columns.setdefault(one.key, []).append(at)
+    differ = np.ones((len(first), len(second)))
+    for row, one in enumerate(first):
+        differ[row, columns.get(one.key, [])] = 0.0
+    return differ
+
+
+class NuggetCovariance(Covariance):
+    """A covariance of all components but the last, and delta2 where the last one is 0.
+
+    Args:
+        inner: The covariance of the others; delta2 follows its parameters.
+    """
+
+    def __init__(self, inner: Covariance) -> None:
+        """Keep the argument."""
+        self.inner = inner
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """See `Covariance.names`."""
+        return (*self.inner.names, "delta2")
+
+    def bounds(self, stack: Array) -> Array:
+        """See `Covariance.bounds`."""
+        return np.vstack([self.inner.bounds(stack[:-1]), np.log([BOUNDS])])
+
+    def variance(self, theta: Array) -> float:
+        """See `Covariance.variance`."""
+        checked = self._check(theta)
+        return self.inner.variance(checked[:-1]) + float(np.exp(checked[-1]))
+
+    def bind(self, stack: Array) -> BoundCovariance:
+        """See `Covariance.bind`."""
+        return _BoundNugget(self, self.inner.bind(stack[:-1]), (stack[-1] == 0.0).astype(np.float64))
+
+
+class _BoundNugget(BoundCovariance):
+    def __init__(self, covariance: NuggetCovariance, inner: BoundCovariance, same: Array) -> None:
+        self._covariance, self._inner, self._same = covariance, inner, same
+
+    def value(self, theta: Array) -> Array:
+        checked = self._covariance._check(theta)
+        value: Array = self._inner.value(checked[:-1]) + np.exp(checked[-1]) * self._same
+        return value
+
+    def value_and_layers(self, theta: Array) -> tuple[Array, Iterator[Array]]:
+        checked = self._covariance._check(theta)
+        value, layers = self._inner.value_and_layers(checked[:-1])
+        own = np.exp(checked[-1]) * self._same
+        return value + own, _followed(layers, own)
+
+
+def _followed(layers: Iterator[Array], last: Array) -> Iterator[Array]:
+    yield from layers
+    yield last
