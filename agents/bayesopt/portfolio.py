@@ -208,7 +208,7 @@ class Portfolio(Agent):
         return self._policies_of([LogRegret(float(best))])
 
     def _policies_of(self, default: Sequence[str | OutcomeTransform], noisy: bool = False) -> Policies:
-        """Return the policies with the transforms of the settings, or with default ones."""
+        """Return the policies with the transforms of the settings, or default ones; those for noise have a nugget."""
         chosen = self.transforms or default
         made = [model.noisy_surrogate if noisy else model.surrogate for model in self._models]
         stacked = StackedGP([make(one) for make in made for one in chosen], self.prior)
