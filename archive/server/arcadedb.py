@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from archive.server.run_file import DATABASE, HOST, Folder, write_private
@@ -14,6 +15,7 @@ READY_LINE = "ArcadeDB Server started"
 """Line that the database prints as soon as clients can connect."""
 
 _TELLING = re.compile("SEVER|WARN|[Ee]rror|[Ee]xception|Unrecognized|Invalid")
+_NO_START = "initialization of VM"
 _HEAP_REFUSED = re.compile("Could not reserve enough space|Invalid maximum heap size")
 _SIDE_DOORS = re.compile("mcp|console|graphql|integration|postgresw|redisw|python-bridge")
 
@@ -68,7 +70,9 @@ def java_command(folder: Folder, port: int, heap_mb: int, java_options: Sequence
 
 def telling(output: Sequence[str], heap_mb: int, java_options: Sequence[str] = ()) -> list[str]:
     """Return the lines of the output that tell why the database ended, and the setting of a heap that Java refused."""
-    lines = ([line for line in output if _TELLING.search(line)] or list(output))[-8:]
+    # Java names the reason in the line after "Error occurred during initialization of VM".
+    lines = [line for last, line in pairwise(["", *output]) if _TELLING.search(line) or _NO_START in last]
+    lines = (lines or list(output))[-8:]
     if any(map(_HEAP_REFUSED.search, output)) and not any(option.startswith("-Xmx") for option in java_options):
         lines.append(
             f"the heap is too large for this machine: set heap_mb (ARCHIVE_HEAP_MB) to less than {heap_mb} MiB"

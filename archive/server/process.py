@@ -77,13 +77,14 @@ def clear_errors(folder: Folder) -> Iterator[None]:
 
 
 def failure(folder: Folder, message: str) -> str:
-    """Return the message with the recorded reason, or with the last lines of the log."""
+    """Return the message with the recorded reason, or with the last lines of the log, as one line."""
     run = read_run(folder)
     reason = run.error if run is not None and run.state == "failed" else ""
     if not reason:
         with contextlib.suppress(OSError):
-            reason = "\n".join(folder.console.read_text(encoding="utf-8", errors="replace").splitlines()[-8:])
-    return f"{message} (log: {folder.log})" + (f"\n{reason}" if reason else "")
+            reason = folder.console.read_text(encoding="utf-8", errors="replace")
+    lines = [line.strip() for line in reason.splitlines() if line.strip()]
+    return f"{message} (log: {folder.log})" + (f": {'; '.join(lines[-8:])}" if lines else "")
 
 
 def whereabouts(run: ServerRun | None) -> str:

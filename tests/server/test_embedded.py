@@ -386,9 +386,14 @@ def test_a_database_that_cannot_start_says_why(home, folder):
     folder.create()
     # A folder is in the place of the file of users.
     folder.config.joinpath("server-users.jsonl").mkdir()
-    with pytest.raises(ServerStartError, match=r"ended with status 1 \(log: .*\)\n.*server-users"):
+    with pytest.raises(ServerStartError, match=r"ended with status 1 \(log: .*\): .*server-users"):
         embedded.ensure_running(home)
     assert embedded.status(home).state == "failed"
+
+
+def test_java_that_cannot_start_says_why_in_one_line(home):
+    with pytest.raises(ServerStartError, match="initialization of VM; Initial heap size set to a larger"):
+        embedded.ensure_running(replace(home, java_options="-Xmx1k"))
 
 
 def test_a_missing_package_is_named(monkeypatch):
