@@ -220,13 +220,13 @@ def _write_distances(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     for row in tx.run(statements.PAIRS, rows=pairs):
         at = stored.setdefault(row["key"], {"of": row["key"], "to": {}})
         at["to"][row["other"]] = row["properties"]
-    changed = 0
+    changed: set[str] = set()
     for query, known in ((distances.CREATE, False), (distances.UPDATE, True)):
         groups = [_pairs(stored.get(record["of"], {"of": record["of"], "to": {}}), record, known) for record in records]
         if any(group["rows"] for group in groups):
             tx.run(query, groups=[group for group in groups if group["rows"]]).consume()
-        changed += sum(len(group["rows"]) for group in groups)
-    return changed
+        changed.update(group["key"] for group in groups if group["rows"])
+    return len(changed)
 
 
 def _pairs(stored: Record, record: Record, known: bool) -> Record:

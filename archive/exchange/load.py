@@ -46,8 +46,7 @@ def load(
         most_bytes: Limit of the decompressed size.
 
     Returns:
-        Content of the file, and the number of records of each kind that were new or changed the archive; distances
-        count pairs.
+        Content of the file, and the number of records of each kind that were new or changed the archive.
 
     Raises:
         UsageError: The file is no complete, unaltered dump of a format that this release reads, or contradicts itself.
