@@ -40,7 +40,7 @@ portfolio.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, final
 
@@ -49,13 +49,12 @@ from numpy.typing import NDArray
 
 from archive.agents.acquisition import batch, candidate_generators
 from archive.agents.acquisition.functions import UpperConfidenceBound
-from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, distinct
-from archive.agents.baselines.random_search import samples
+from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count
 from archive.agents.bayesopt.bananas import encoding
 from archive.agents.bayesopt.gaussian_process import ranking
 from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member_model
-from archive.agents.bayesopt.variance_reduction import alc_design
+from archive.agents.bayesopt.space_design import space_design
 from archive.agents.constraints.models import TRANSFORM as SLACK_TRANSFORM
 from archive.agents.constructor_arguments import record
 from archive.agents.proxies.features import ProxyFeatures
@@ -67,12 +66,8 @@ from archive.agents.surrogates.many.surrogate import ManyEvaluations
 from archive.agents.surrogates.outcome_transforms import LogRegret, OutcomeTransform
 from archive.agents.surrogates.stacking import StackedGP
 from archive.agents.transfer.coordinator import Transfer, rule
-from archive.architecture.graph import Architecture
 from archive.argument_checks import require_at_least
 from archive.spaces.base import Space
-
-LISTED, DRAWN = 1000, 100
-"""Reference networks of the initial design: members of a listed space, or draws from another."""
 
 TRANSFORMS = ("log-regret",)
 NOISY_TRANSFORMS = ("compress-below-median",)
@@ -268,31 +263,9 @@ class Portfolio(Agent):
         features = self._features(history)
         if features is not None and self._knowledge is not None:
             chosen = self._knowledge.design(features, history, count, rng)
-            return [*chosen, *self._spread(history.with_pending(chosen), count - len(chosen), rng)]
-        return self._spread(history, count, rng)
-
-    def _spread(self, history: History, count: int, rng: np.random.Generator) -> list[Suggestion]:
-        """Return a design over the whole space."""
-        reference = self._reference(history.known, rng)
-        if not reference or not count:
-            return []
-        known = [one.functional for one in history.known.values()]
-        chosen = alc_design(
-            [one.functional for one in reference],
-            known,
-            count,
-            self._design_model.pairwise,
-            self._design_model.covariance,
-        )
-        return [Suggestion(reference[at]) for at in chosen]
-
-    def _reference(self, taken: Collection[str], rng: np.random.Generator) -> list[Architecture]:
-        members = self.space.members()
-        if members is not None:
-            drawn = rng.permutation(len(members))[:LISTED]
-            return distinct((members[at] for at in drawn), taken)
-        drawn_networks = [one.architecture for one in samples(self.space, DRAWN, taken, rng)]
-        return distinct([*self.space.initial_pool(rng), *drawn_networks], taken)
+            known = history.with_pending(chosen).known
+            return [*chosen, *space_design(self.space, self._design_model, known, count - len(chosen), rng)]
+        return space_design(self.space, self._design_model, history.known, count, rng)
 
 
 def _listed(names: Sequence[str] | str | None) -> list[str] | None:

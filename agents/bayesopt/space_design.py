@@ -1,0 +1,54 @@
+"""Initial design of `archive.agents.bayesopt.portfolio`: networks that reduce the variance over the whole space.
+
+The design is that of `archive.agents.bayesopt.variance_reduction`, given the networks that are evaluated or pending.
+Its reference networks are a sample of a space's members, or draws from a space that cannot be listed and its pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from archive.agents.base import Suggestion, distinct
+from archive.agents.baselines.random_search import samples
+from archive.agents.bayesopt.variance_reduction import alc_design
+from archive.architecture.graph import Architecture
+from archive.spaces.base import Space
+
+if TYPE_CHECKING:
+    from archive.agents.bayesopt.portfolio_members import MemberModel
+
+LISTED, DRAWN = 1000, 100
+"""Reference networks: members of a listed space, or draws from another."""
+
+
+def space_design(
+    space: Space, model: MemberModel, known: Mapping[str, Architecture], count: int, rng: np.random.Generator
+) -> list[Suggestion]:
+    """Return a design over the whole space, at most `count` networks.
+
+    Args:
+        space: The search space.
+        model: Distances and covariance of the networks.
+        known: Networks that are evaluated or pending, by functional key.
+        count: Number of networks to return.
+        rng: Draws the reference networks.
+    """
+    reference = _reference(space, known, rng) if count else []
+    if not reference:
+        return []
+    evaluated = [one.functional for one in known.values()]
+    functional = [one.functional for one in reference]
+    chosen = alc_design(functional, evaluated, count, model.pairwise, model.covariance)
+    return [Suggestion(reference[at]) for at in chosen]
+
+
+def _reference(space: Space, taken: Collection[str], rng: np.random.Generator) -> list[Architecture]:
+    members = space.members()
+    if members is not None:
+        drawn = rng.permutation(len(members))[:LISTED]
+        return distinct((members[at] for at in drawn), taken)
+    drawn_networks = [one.architecture for one in samples(space, DRAWN, taken, rng)]
+    return distinct([*space.initial_pool(rng), *drawn_networks], taken)
