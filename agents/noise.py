@@ -38,6 +38,11 @@ def is_noisy(observations: Sequence[Observation]) -> bool:
     return not seeds_differ and any(observation.seed is not None for observation in observations)
 
 
+def has_replicates(observations: Sequence[Observation]) -> bool:
+    """Return whether a network has two evaluations with equal hyperparameters."""
+    return len({key_of(observation) for observation in observations}) < len(observations)
+
+
 def replicates(observations: Iterable[Observation]) -> list[list[Observation]]:
     """Return the observations grouped by network and hyperparameters, in the order of their first ones."""
     several = list(observations)

@@ -18,6 +18,11 @@ The prior of the noise is wide (`NOISE_PRIOR`). The members' prior of length sca
 scores' standard deviation: where it was half of it, on random tables of 81 choices, the intervals of the best five held
 the true score in 20 % of 20 random evaluations and in 47 % of 40, instead of 85 and 87 %.
 
+Where a network has two evaluations, the models have a nugget (`archive.agents.surrogates.gp.nugget`). Without
+replicates, noise would pass for deviations of networks: where it was a fifth of the scores' standard deviation and
+networks had no deviations, the intervals of the best five held the true score in 64 % of 20 and of 40 random
+evaluations of these tables, instead of 72 and 83 %. With replicates they hold it equally often with and without.
+
 A study whose training hyperparameters vary is ranked by the mean of the evaluations of each configuration: the model
 does not know hyperparameters.
 """
@@ -32,7 +37,7 @@ import numpy as np
 
 from archive.agents.base import Observation
 from archive.agents.bayesopt.portfolio_members import NOISE_PRIOR, defaults, is_cheap, member_model
-from archive.agents.noise import is_noisy, replicates
+from archive.agents.noise import has_replicates, is_noisy, replicates
 from archive.agents.outliers import is_score
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.outcome_transforms import CompressBelowMedian
@@ -178,7 +183,11 @@ def _fit(
         order = np.concatenate([order[: MOST // 2], others])
     fitted_to = [one for at in np.sort(order) for one in groups[at]]
     names = [name for name in defaults(space) if is_cheap(name, space)]
-    stacked = StackedGP([member_model(name, space).surrogate(TRANSFORM, NOISE_PRIOR) for name in names])
+    models = [member_model(name, space) for name in names]
+    nugget = has_replicates(fitted_to)
+    stacked = StackedGP(
+        [one.noisy_surrogate(TRANSFORM) if nugget else one.surrogate(TRANSFORM, NOISE_PRIOR) for one in models]
+    )
     scores = np.array([one.score for one in fitted_to], np.float64)
     try:
         return stacked.fit([one.architecture.functional for one in fitted_to], scores, np.random.default_rng(0))

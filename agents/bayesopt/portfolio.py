@@ -13,7 +13,8 @@ With noise (`archive.agents.noise`) log-regret takes the luckiest score for the 
 the noise that a model of one noise variance is fitted to, depends on the distance from that score. The transform is
 then `compress-below-median`, which is linear above the median. On CIFAR-10 of NAS-Bench-201 with noise of 0.5 points,
 the true regret of the recommendation after 100 evaluations was 0.08 +- 0.03 points instead of 0.19 +- 0.03 (12 seeds),
-and after 50 evaluations 0.24 +- 0.11 instead of 0.21 +- 0.04.
+and after 50 evaluations 0.24 +- 0.11 instead of 0.21 +- 0.04. From the first replicate on, the models have a nugget
+(`archive.agents.surrogates.gp.nugget`).
 
 Under constraints the incumbent is the best result that meets them. Log-regret is then that of its score, above which
 it is linear, although results that do not meet the constraints may have better ones. Each of several objectives has
@@ -57,6 +58,7 @@ from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member
 from archive.agents.bayesopt.space_design import space_design
 from archive.agents.constraints.models import TRANSFORM as SLACK_TRANSFORM
 from archive.agents.constructor_arguments import record
+from archive.agents.noise import has_replicates
 from archive.agents.proxies.features import ProxyFeatures
 from archive.agents.proxies.knowledge import ProxyKnowledge
 from archive.agents.proxies.study_scores import N_DESIGN
@@ -155,7 +157,8 @@ class Portfolio(Agent):
         self._transfer = Transfer(space, dict(zip(names, self._models, strict=True)), listing, rule(sources))
         self._knowledge = ProxyKnowledge(space, self._transfer, self._design_model) if proxies else None
         self._prefixes, self._tree_features = Prefixes(), SparseFeatures(encoding(space, "default").parts, listing)
-        self._exact, self._noisy = self._policies_of(TRANSFORMS), self._policies_of(NOISY_TRANSFORMS, noisy=True)
+        self._exact, self._noisy = self._policies_of(TRANSFORMS), self._policies_of(NOISY_TRANSFORMS)
+        self._repeated = self._policies_of(NOISY_TRANSFORMS, nugget=True)
 
     @property
     def transfers(self) -> bool:
@@ -192,7 +195,7 @@ class Portfolio(Agent):
     def _policies(self, history: History) -> Policies:
         """Return the policies for a history, with or without noise."""
         if history.noisy:
-            return self._noisy
+            return self._repeated if has_replicates(history.usable) else self._noisy
         if history.goals is not None:
             # All learnt objectives share the transform, and the incumbent's score has the unit of the first one.
             return self._exact
@@ -202,10 +205,10 @@ class Portfolio(Agent):
         # Resolution must be highest near the best score that meets the constraints. Infeasible scores may be better.
         return self._policies_of([LogRegret(float(best))])
 
-    def _policies_of(self, default: Sequence[str | OutcomeTransform], noisy: bool = False) -> Policies:
-        """Return the policies with the transforms of the settings, or default ones; those for noise have a nugget."""
+    def _policies_of(self, default: Sequence[str | OutcomeTransform], nugget: bool = False) -> Policies:
+        """Return the policies with the transforms of the settings, or default ones."""
         chosen = self.transforms or default
-        made = [model.noisy_surrogate if noisy else model.surrogate for model in self._models]
+        made = [model.noisy_surrogate if nugget else model.surrogate for model in self._models]
         stacked = StackedGP([make(one) for make in made for one in chosen], self.prior)
         slacks = StackedGP([model.surrogate(SLACK_TRANSFORM) for model in self._models], self.prior)
         ranked_by, rule = self._ranking

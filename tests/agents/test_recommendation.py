@@ -97,19 +97,37 @@ def test_the_noise_is_that_of_scores_and_not_of_compressed_ones():
     assert recommended.noise == pytest.approx(0.5, rel=0.15)
 
 
-def test_intervals_hold_the_true_scores_where_few_networks_have_much_noise():
+@pytest.mark.parametrize(
+    ("evaluated", "noise"),
+    [
+        # With the prior of length scales for the noise: 0.18.
+        (20, 0.05),
+        # With a nugget, which single evaluations do not tell from noise: 0.65.
+        (40, 0.02),
+    ],
+)
+def test_intervals_hold_the_true_scores_of_networks_with_one_evaluation(evaluated, noise):
     names = {f"decision {at}": ["a", "b", "c"] for at in range(4)}
     space = spaces.get("choices", decisions=names, form="set")
     inside = []
     for seed in range(8):
         rng = np.random.default_rng(seed)
         effects = rng.normal(0.0, 0.05, (4, 3))
-        networks = [space.members()[at] for at in rng.permutation(81)[:20]]
+        networks = [space.members()[at] for at in rng.permutation(81)[:evaluated]]
         truth = [float(effects[range(4), space.decisions().encode(one)].sum()) for one in networks]
-        scores = np.array(truth) + rng.normal(0.0, 0.05, 20)
+        scores = np.array(truth) + rng.normal(0.0, noise, evaluated)
         seen = [replace(one, seed=at) for at, one in enumerate(observed(networks, scores.tolist()))]
         values = {one.key: value for one, value in zip(networks, truth, strict=True)}
         ranked = recommend(space, seen).ranked
         inside += [one.low <= values[one.architecture.key] <= one.high for one in ranked]
-    # With the prior of length scales for the noise: 0.18.
     assert np.mean(inside) > 0.75
+
+
+def test_replicates_tell_noise_from_what_networks_differ_for_good():
+    space, rng = NasBench201(), np.random.default_rng(4)
+    networks = list({one.functional_key: one for one in (space.sample(rng) for _ in range(80))}.values())[:50]
+    truth = rng.normal(0.0, 1.0, 50)
+    at = np.concatenate([np.repeat(np.arange(15), 8), np.arange(15, 50)])
+    seen = observed([networks[row] for row in at], truth[at] + rng.normal(0.0, 0.1, len(at)))
+    # Without a nugget: 0.14.
+    assert recommend(space, seen).noise == pytest.approx(0.1, rel=0.25)

@@ -12,6 +12,7 @@ from archive.agents.acquisition import functions
 from archive.agents.base import History, Pending
 from archive.agents.surrogates.base import Posterior
 from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.gp.nugget import NuggetCovariance
 from archive.agents.surrogates.noisy_incumbent import NoisyIncumbent, rivals
 from archive.kernels.covariance.base import exponential
 from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
@@ -86,6 +87,16 @@ def test_close_rivals_are_evaluated_again():
     waiting = replace(history, pending=(Pending(repeated[0].architecture),))
     again = propose(waiting)[0]
     assert again.architecture.functional_key != repeated[0].architecture.functional_key
+
+
+def test_a_nugget_is_estimated_from_the_first_replicate_on(monkeypatch):
+    bound, bind = [], NuggetCovariance.bind
+    monkeypatch.setattr(NuggetCovariance, "bind", lambda self, stack: bound.append(stack.shape) or bind(self, stack))
+    replicated = contested(seeds=True)
+    propose(History(replicated.observations[:19]))
+    assert not bound
+    propose(History(replicated.observations[:20]))
+    assert bound
 
 
 def test_exact_values_are_not_repeated():
