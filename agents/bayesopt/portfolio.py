@@ -158,7 +158,7 @@ class Portfolio(Agent):
         self._knowledge = ProxyKnowledge(space, self._transfer, self._design_model) if proxies else None
         self._prefixes, self._tree_features = Prefixes(), SparseFeatures(encoding(space, "default").parts, listing)
         self._exact, self._noisy = self._policies_of(TRANSFORMS), self._policies_of(NOISY_TRANSFORMS)
-        self._repeated = self._policies_of(NOISY_TRANSFORMS, nugget=True)
+        self._replicated = self._policies_of(NOISY_TRANSFORMS, nugget=True)
 
     @property
     def transfers(self) -> bool:
@@ -195,7 +195,7 @@ class Portfolio(Agent):
     def _policies(self, history: History) -> Policies:
         """Return the policies for a history, with or without noise."""
         if history.noisy:
-            return self._repeated if has_replicates(history.usable) else self._noisy
+            return self._replicated if has_replicates(history.usable) else self._noisy
         if history.goals is not None:
             # All learnt objectives share the transform, and the incumbent's score has the unit of the first one.
             return self._exact

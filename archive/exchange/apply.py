@@ -220,12 +220,12 @@ def _write_distances(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     for row in tx.run(statements.PAIRS, rows=pairs):
         at = stored.setdefault(row["key"], {"of": row["key"], "to": {}})
         at["to"][row["other"]] = row["properties"]
-    changed: set[str] = set()
+    changed: set[int] = set()
     for query, known in ((distances.CREATE, False), (distances.UPDATE, True)):
         groups = [_pairs(stored.get(record["of"], {"of": record["of"], "to": {}}), record, known) for record in records]
         if any(group["rows"] for group in groups):
             tx.run(query, groups=[group for group in groups if group["rows"]]).consume()
-        changed.update(group["key"] for group in groups if group["rows"])
+        changed.update(at for at, group in enumerate(groups) if group["rows"])
     return len(changed)
 
 
