@@ -65,7 +65,7 @@ from archive.spaces.base import Space
 
 CELL_MEMBERS = ("features", "sums", "subtrees", "paths", "ngrams", "topology", "structure", "choices", "patterns")
 NETWORK_MEMBERS = ("subtrees", "ngrams", "topology", "structure", "otmann")
-"""Names of the members, for cells and for networks whose layers have units."""
+"""Names of the members, for cells and for networks with layers of units."""
 DECISIONS = "decisions"
 """Name of a further member, for options of no known meaning at fixed places."""
 MOST_COMPARED = 2**19

@@ -1,7 +1,8 @@
 """Initial design of `archive.agents.bayesopt.portfolio`: networks that reduce the variance over the whole space.
 
 The design is that of `archive.agents.bayesopt.variance_reduction`, given the networks that are evaluated or pending.
-Its reference networks are a sample of a space's members, or draws from a space that cannot be listed and its pool.
+Its reference networks are a sample of a space's members, or random draws and the initial pool of a space that cannot be
+listed.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ Noise differs from evaluation to evaluation of a network, its deviation stays. W
 stands for both: the mean of many replicates is then hardly believed where networks differ from their neighbours, and
 single scores are believed too much where they do not.
 
-Single evaluations cannot tell noise from deviations: only its prior would decide how large a nugget is. It is therefore
-for histories with replicates (`archive.agents.noise.has_replicates`). With a nugget from the start, up to seven of
-twenty searches took all noise for deviations, and evaluated no network twice in a hundred evaluations.
+Single evaluations cannot tell noise from deviations: only its prior would decide how large a nugget is. A nugget is
+therefore for histories with replicates (`archive.agents.noise.has_replicates`). With a nugget from the start, up to
+seven of twenty searches took all noise for deviations, and evaluated no network twice in a hundred evaluations.
 """
 
 from __future__ import annotations
