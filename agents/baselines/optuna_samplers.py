@@ -11,17 +11,20 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from archive.agents.acquisition.listing import members_of
 from archive.agents.base import Agent, AgentInfo, History, Observation, Suggestion, check_count
 from archive.agents.baselines.random_search import samples
 from archive.agents.encodings.decisions import ABSENT, Vector, decisions_of
 from archive.agents.objectives.goals import points
 from archive.architecture.graph import Architecture
 from archive.argument_checks import require_at_least
-from archive.errors import SettingsError
+from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.spaces.base import Space
 
 if TYPE_CHECKING:
@@ -78,19 +81,14 @@ class OptunaAgent(Agent):
         return [*suggestions, *samples(self.space, n - len(networks), taken, rng)]
 
     @abstractmethod
-    def _sampler(self, seed: int, constraints: Violations | None) -> optuna.samplers.BaseSampler:
-        """Return the sampler.
-
-        Args:
-            seed: Its seed.
-            constraints: Function of a trial for the sampler's argument `constraints_func`; None without constraints.
-        """
+    def _sampler(self, seed: int, history: History) -> optuna.samplers.BaseSampler:
+        """Return the sampler for a history."""
 
     def _study(self, history: History, seed: int) -> optuna.Study:
         """Return a study in memory with the history as its trials."""
         observations, scores = points(history)
         directions = ["maximize"] * scores.shape[1]
-        sampler = self._sampler(seed, None if history.constraints is None else _recorded)
+        sampler = self._sampler(seed, history)
         study: optuna.Study = self._optuna.create_study(directions=directions, sampler=sampler)
         state = self._optuna.trial.TrialState
         for observation, values, attributes in zip(
@@ -170,14 +168,14 @@ class Tpe(OptunaAgent):
         require_at_least(1, candidates=candidates)
         self.multivariate, self.candidates = multivariate, candidates
 
-    def _sampler(self, seed: int, constraints: Violations | None) -> optuna.samplers.BaseSampler:
+    def _sampler(self, seed: int, history: History) -> optuna.samplers.BaseSampler:
         sampler: optuna.samplers.BaseSampler = self._optuna.samplers.TPESampler(
             n_startup_trials=self.startup,
             n_ei_candidates=self.candidates,
             multivariate=self.multivariate,
             group=self.multivariate,
             constant_liar=True,
-            constraints_func=constraints,
+            constraints_func=_violations(history),
             seed=seed,
         )
         return sampler
@@ -194,6 +192,11 @@ class GpOptuna(OptunaAgent):
         space: The search space: cells, or `mlp` and `cnn`, of which it finds chains only.
         startup: Evaluations before the first use of the model.
         deterministic: Whether scores have no noise.
+        candidates: "decisions", where Optuna maximises the acquisition over all combinations of the decisions, most of
+            which may not be networks of the space, or "members", the networks that our agents rank.
+
+    Raises:
+        UsageError: As for every agent; or `candidates` is unknown, or "members" of a space that cannot be listed.
     """
 
     kind = "gp-optuna"
@@ -204,19 +207,45 @@ class GpOptuna(OptunaAgent):
         when="comparison with an installable package; cells",
     )
 
-    def __init__(self, space: Space, startup: int = 10, deterministic: bool = False) -> None:
+    def __init__(
+        self, space: Space, startup: int = 10, deterministic: bool = False, candidates: str = "decisions"
+    ) -> None:
         """Check and keep the settings."""
         super().__init__(space, startup)
-        self.deterministic = deterministic
+        if candidates not in ("decisions", "members"):
+            raise UnknownNameError("candidates", candidates, ["decisions", "members"])
+        if candidates == "members" and members_of(space) is None:
+            raise UsageError(f"candidates 'members' needs a space that can be listed, got {space.name!r}")
+        self.deterministic, self.candidates = deterministic, candidates
 
-    def _sampler(self, seed: int, constraints: Violations | None) -> optuna.samplers.BaseSampler:
-        sampler: optuna.samplers.BaseSampler = self._optuna.samplers.GPSampler(
-            n_startup_trials=self.startup,
-            deterministic_objective=self.deterministic,
-            constraints_func=constraints,
-            seed=seed,
-        )
-        return sampler
+    def _sampler(self, seed: int, history: History) -> optuna.samplers.BaseSampler:
+        settings = {
+            "n_startup_trials": self.startup,
+            "deterministic_objective": self.deterministic,
+            "constraints_func": _violations(history),
+            "seed": seed,
+        }
+        if self.candidates == "decisions":
+            drawing: optuna.samplers.BaseSampler = self._optuna.samplers.GPSampler(**settings)
+            return drawing
+        # Imports Optuna.
+        from archive.agents.baselines.listed_gp_sampler import ListedGpSampler
+
+        keys, rows = self._listed
+        taken = [at for at, key in enumerate(keys) if key in history.known]
+        return ListedGpSampler([one.name for one in self._decisions.decisions], rows, taken, **settings)
+
+    @cached_property
+    def _listed(self) -> tuple[list[str], NDArray[np.float64]]:
+        """Functional keys of all networks that have decisions, and their choices, (M, D)."""
+        pairs = [(member.functional_key, self._decisions.encode(member)) for member in members_of(self.space) or ()]
+        found = [(key, vector) for key, vector in pairs if vector is not None]
+        return [key for key, _ in found], np.maximum([vector for _, vector in found], 0).astype(np.float64)
+
+
+def _violations(history: History) -> Violations | None:
+    """Return the samplers' argument `constraints_func`; None without constraints."""
+    return None if history.constraints is None else _recorded
 
 
 def _recorded(trial: optuna.trial.FrozenTrial) -> Sequence[float]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from archive.agents.benchmarks.objectives.fronts import FrontRow
     from archive.agents.benchmarks.objectives.table import CostedTable
 
-AGENTS = ("portfolio", "optuna-gp", "optuna-tpe", "nsga2", "random")
+AGENTS = ("portfolio", "optuna-gp:candidates=members", "optuna-tpe", "nsga2", "random")
 """Default contestants."""
 
 

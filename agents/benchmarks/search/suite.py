@@ -36,7 +36,7 @@ ROLES: Mapping[str, str] = MappingProxyType(
         "bananas:preset=paper": "paper",
         "random-forest": "baseline",
         "optuna-tpe:multivariate=false": "baseline",
-        "optuna-gp": "baseline",
+        "optuna-gp:candidates=members": "baseline",
         "regularized-evolution": "baseline",
         "local-search": "baseline",
         "random": "baseline",

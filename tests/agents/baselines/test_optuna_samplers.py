@@ -70,8 +70,8 @@ def test_larger_scores_are_better(space, config):
 def test_samplers_are_those_of_their_names(space):
     # The process itself is Optuna's; a run of it would load torch.
     with _quiet(optuna):
-        assert type(GpOptuna(space)._sampler(0, None)) is optuna.samplers.GPSampler
-        assert type(Tpe(space)._sampler(0, None)) is optuna.samplers.TPESampler
+        assert type(GpOptuna(space)._sampler(0, History())) is optuna.samplers.GPSampler
+        assert type(Tpe(space)._sampler(0, History())) is optuna.samplers.TPESampler
     assert (
         len(
             GpOptuna(space, startup=50).propose(
@@ -80,6 +80,60 @@ def test_samplers_are_those_of_their_names(space):
         )
         == 2
     )
+
+
+@pytest.mark.parametrize("names", ["all", "some"])
+def test_listed_networks_are_ranked_by_the_acquisition_of_optuna(names, monkeypatch):
+    # Of 64 combinations, some may be listed. The acquisition is recorded when Optuna asks for its maximum.
+    from archive.agents.baselines.listed_gp_sampler import ListedGpSampler
+
+    rng = np.random.default_rng(0)
+    every = np.stack(np.meshgrid(*[range(4)] * 3, indexing="ij"), axis=-1).reshape(-1, 3).astype(float)
+    listed = every if names == "all" else every[rng.permutation(64)[:24]]
+    taken = {0, 5, 7}
+    distributions = {name: optuna.distributions.CategoricalDistribution("abcd") for name in "xyz"}
+    ranked = []
+
+    def searched(sampler, acqf, best):
+        ranked.append(acqf.eval_acqf_no_grad(every))
+        return optimize(sampler, acqf, best)
+
+    optimize = ListedGpSampler._optimize_acqf
+    monkeypatch.setattr(ListedGpSampler, "_optimize_acqf", searched)
+    monkeypatch.setattr("archive.agents.baselines.listed_gp_sampler.BLOCK", 7)
+    with _quiet(optuna):
+        sampler = ListedGpSampler("zyx", listed[:, ::-1], taken, seed=0, n_startup_trials=5)
+        study = optuna.create_study(direction="maximize", sampler=sampler)
+        for row in every[rng.permutation(64)[:12]]:
+            params = {name: "abcd"[int(at)] for name, at in zip("xyz", row, strict=True)}
+            study.add_trial(
+                optuna.trial.create_trial(params=params, distributions=distributions, value=float(row @ [3, 2, -1]))
+            )
+        drawn = []
+        for _ in range(3):
+            trial = study.ask(distributions)
+            drawn.append(tuple("abcd".index(trial.params[name]) for name in "xyz"))
+            left = [tuple(row) for at, row in enumerate(listed) if at not in taken and tuple(row) not in drawn[:-1]]
+            values = {tuple(row): value for row, value in zip(every, ranked[-1], strict=True)}
+            assert drawn[-1] == max(left, key=values.__getitem__)
+    assert len(set(drawn)) == 3
+
+
+def test_the_members_of_a_space_are_proposed_until_none_is_left():
+    whole_space = spaces.get("choices", decisions={"a": ["x", "y", "z"], "b": ["x", "y", "z"]})
+    every = list(whole_space.members())
+    history = History(observed(every[:7], np.linspace(0, 1, 7)))
+    agent = GpOptuna(whole_space, startup=3, candidates="members")
+    assert sorted(keys(agent.propose(history, 4, np.random.default_rng(0)))) == sorted(
+        member.functional_key for member in every[7:]
+    )
+
+
+def test_members_need_a_space_that_can_be_listed(space):
+    with pytest.raises(UsageError, match="candidates 'members' needs a space that can be listed, got 'cnn'"):
+        GpOptuna(spaces.get("cnn"), candidates="members")
+    with pytest.raises(UsageError, match="unknown candidates 'member': did you mean members"):
+        GpOptuna(space, candidates="member")
 
 
 def test_all_trials_of_a_cell_have_all_parameters():
