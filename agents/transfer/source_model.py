@@ -172,7 +172,11 @@ class SourceGP:
         stack = self.fitted.pairwise.distances(self._comparable(rows), self._comparable(networks)).stack
         prior: Array = self.fitted.covariance.bind(stack).value(self._theta)
         own, places = self._half(self._places(rows)), self._places(networks)
-        covariances = prior - own.T @ self._half(places)
+        explained = own.T @ self._half(places)
+        if rows is networks:
+            # A product of single precision is not symmetric on every processor.
+            explained = 0.5 * (explained + explained.T)
+        covariances = prior - explained
         variance = self.fitted.covariance.variance(self._theta)
         return SourcePosterior(
             self._means(places), prior, covariances, variance, np.maximum(variance - self._explained(places), 0.0)

@@ -53,6 +53,15 @@ def test_the_cache_of_a_space_changes_nothing():
         assert remembered.posterior(some).variance == pytest.approx(plain.posterior(some).variance, abs=1e-4)
 
 
+def test_covariances_from_the_cache_are_symmetric():
+    # The cache is of single precision, and its products are symmetric on some processors only.
+    space = points(100, seed=2)
+    fitted = learnt(source_model(everywhere=space), points(9, seed=1), smooth(points(9, seed=1)))
+    for some in (space[:60], space[::-1][:60]):
+        covariance = fitted.posterior(some, joint=True).covariance
+        assert np.abs(covariance - covariance.T).max() <= 1e-12
+
+
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_a_similar_or_reversed_task_improves_predictions(sign):
     own, asked = points(8, seed=1), points(200, seed=2)
