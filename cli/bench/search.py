@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from archive import __version__, cpu_count
 from archive.cli.bench.running import bench_settings, finish, table_problem
+from archive.cli.bench.standings import show, show_suite
 from archive.cli.names import AGENT, TASK
 from archive.cli.parameters import Count
-from archive.cli.render import json_option, print_json, print_line, print_table
+from archive.cli.render import json_option
 from archive.errors import SearchError, UsageError
 from archive.quantities import whole_number
 from archive.queue.capabilities import NOISE
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from archive.agents.base import Agent
     from archive.agents.benchmarks.search.contestants import Contestant
     from archive.agents.benchmarks.search.plan import ComparisonPlan, Problem
-    from archive.agents.benchmarks.search.regret import ContestantResult, Regret, Trace
+    from archive.agents.benchmarks.search.regret import Trace
+    from archive.agents.benchmarks.search.standings import ContestantResult
     from archive.agents.benchmarks.search.suite import Suite
     from archive.api import Archive
     from archive.settings import Settings
@@ -148,7 +150,7 @@ def search(
         rows, failed = _compare(archive, settings, plan, registered, processes or cpu_count.available())
     if plot is not None and rows:
         plots.draw(rows, plot)
-    (_show_suite if suite else _show)(plan, rows, as_json)
+    (show_suite if suite else show)(plan, rows, as_json)
     if failed:
         raise SearchError(f"{len(failed)} of {len(plan.jobs)} searches failed; the first: {failed[0]}")
 
@@ -195,7 +197,8 @@ def _compare(
     processes: int,
 ) -> tuple[list[ContestantResult], list[str]]:
     """Run the unfinished searches; return the rows of the table, and the reasons of failures."""
-    from archive.agents.benchmarks.search.regret import standings, traces
+    from archive.agents.benchmarks.search.regret import traces
+    from archive.agents.benchmarks.search.standings import standings
 
     recorded = traces(archive, plan.jobs)
     _check_same_agents(plan, recorded, registered)
@@ -213,75 +216,3 @@ def _check_same_agents(plan: ComparisonPlan, recorded: Sequence[Trace], register
                 f"the run {plan.run!r} has searches of {job.contestant.name} on {job.problem.label} with other "
                 "settings or of another release: name another run with --run"
             )
-
-
-def _show(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: bool) -> None:
-    from archive.agents.benchmarks.search.regret import by_problem
-
-    if as_json:
-        print_json({**_numbers(plan), "standings": [row.as_dict() for row in rows]})
-        return
-    for (problem, protocol), standings in by_problem(rows).items():
-        _show_problem(plan, f"{problem} ({protocol})", standings)
-        if any(row.recommended for row in standings):
-            _show_recommended(problem, standings)
-        for row in standings:
-            if row.shares:
-                _show_shares(row)
-
-
-def _show_problem(plan: ComparisonPlan, problem: str, standings: Sequence[ContestantResult]) -> None:
-    queries = [str(at) for at in standings[0].queries]
-    begin = f"{plan.starts} random starts included" if plan.starts else "starts of the agent's own"
-    title = f"{problem}: regret ({standings[0].unit}) after queries, {begin}, batches of {plan.batch}"
-    columns = ["agent", "seeds", *queries, "queries to best", "never", "s/call", "at the end", "repeats"]
-    print_table(columns, [_row(row) for row in standings], title=title)
-    print_line()
-
-
-def _show_recommended(problem: str, standings: Sequence[ContestantResult]) -> None:
-    queries = standings[0].queries
-    table = [[row.contestant, *(_shown(row, row.recommended.get(at)) for at in queries)] for row in standings]
-    title = f"{problem}: noise-free regret of the recommended network, by posterior mean"
-    print_table(["agent", *map(str, queries)], table, title=title)
-    print_line()
-
-
-def _show_suite(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: bool) -> None:
-    from archive.agents.benchmarks.search import suite
-
-    if as_json:
-        print_json({**_numbers(plan), "rows": suite.rows(rows)})
-        return
-    queries = suite.queries(rows[0]) if rows else []
-    columns = ["task", "agent", "role", *(f"regret {at}" for at in queries), *(f"test {at}" for at in queries)]
-    table = [[row.problem, row.contestant, *suite.cells(row)] for row in rows]
-    title = f"regret and test accuracy of the incumbent after queries, mean ± standard error of {plan.seeds} seeds"
-    print_table(columns, table, title=title)
-    print_line()
-
-
-def _numbers(plan: ComparisonPlan) -> dict[str, Any]:
-    return {name: getattr(plan, name) for name in ("run", "seeds", "budget", "batch", "starts")}
-
-
-def _show_shares(row: ContestantResult) -> None:
-    columns = ["agent", "evaluations", "results of others known", "improvements", "on others' best", "found the best"]
-    rows = [
-        (one.agent, one.evaluations, round(one.known, 1), one.improvements, one.on_others, one.bests)
-        for one in row.shares
-    ]
-    print_table(columns, rows, title=f"{row.contestant} on {row.problem}, {row.seeds} studies")
-    print_line()
-
-
-def _row(row: ContestantResult) -> list[Any]:
-    shown = [_shown(row, row.regret(queries)) for queries in row.queries]
-    figures = (row.queries_to_best, row.never, row.seconds, row.seconds_at_end, row.repeats)
-    return [row.contestant, row.seeds, *shown, *figures]
-
-
-def _shown(row: ContestantResult, regret: Regret | None) -> str | None:
-    if regret is None:
-        return None
-    return f"{regret.mean:.2f} ± {regret.error:.2f}" if row.seeds > 1 else f"{regret.mean:.2f}"

@@ -116,6 +116,10 @@ class StandingItem(JsonObject):
         regret: By number of queries.
         test: Test accuracy of the best network so far, by number of queries; empty where the table has none.
         recommended: With noise: noise-free regret of the network that `archive study best` recommends; else empty.
+        recommended_within: Share of these networks whose noise-free value is in its interval of 95 %.
+        errors: Regret of the first agent of the task less that of this one, in standard errors of the differences seed
+            by seed, by number of queries; negative where the first one is ahead, null for fewer than two seeds.
+        recommended_errors: The same for the recommended networks.
         queries_to_best: Median number of queries until the best network was found.
         never_found_best: Searches that did not find it.
         queries_to_best_by_seed: The same for each seed.
@@ -133,6 +137,9 @@ class StandingItem(JsonObject):
     regret: dict[str, RegretItem]
     test: dict[str, RegretItem]
     recommended: dict[str, RegretItem]
+    recommended_within: float | None
+    errors: dict[str, float | None]
+    recommended_errors: dict[str, float | None]
     queries_to_best: float | None
     never_found_best: int
     queries_to_best_by_seed: list[int | None]
@@ -174,6 +181,8 @@ class SuiteItem(JsonObject):
         seeds: Number of searches.
         regret: By number of queries.
         test: Test accuracy of the best network so far, by number of queries; empty where the table has none.
+        errors: Regret of the first agent of the task less that of this one, in standard errors of the differences seed
+            by seed, by number of queries; negative where the first one is ahead, null for fewer than two seeds.
     """
 
     agent: str
@@ -184,6 +193,7 @@ class SuiteItem(JsonObject):
     seeds: int
     regret: dict[str, RegretItem]
     test: dict[str, RegretItem]
+    errors: dict[str, float | None]
 
 
 class SuiteComparison(Document):

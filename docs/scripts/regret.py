@@ -52,11 +52,12 @@ def collect(run: str, machine: str, date: str, commit: str) -> None:
 
     from archive import connect, settings
     from archive.agents.benchmarks.search.contestants import contestant
-    from archive.agents.benchmarks.search.plan import Plan
-    from archive.agents.benchmarks.search.regret import standings, traces
+    from archive.agents.benchmarks.search.plan import ComparisonPlan
+    from archive.agents.benchmarks.search.regret import traces
+    from archive.agents.benchmarks.search.standings import standings
     from archive.cli.bench.running import FOLDER, table_problem
 
-    plan = Plan(
+    plan = ComparisonPlan(
         contestants=[contestant(name) for name in AGENTS],
         problems=[table_problem(TASK)],
         seeds=SEEDS,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from archive.agents.benchmarks.search.regret import ContestantResult, by_problem
+from archive.agents.benchmarks.search.standings import ContestantResult, by_problem
 from archive.errors import SettingsError, UsageError
 
 if TYPE_CHECKING:

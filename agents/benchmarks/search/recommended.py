@@ -7,6 +7,7 @@ evaluations so far, where the incumbent of `archive.agents.benchmarks.search.reg
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +34,20 @@ def queries_of(budget: int) -> tuple[int, ...]:
     return (*(queries for queries in QUERIES if queries < budget), budget)
 
 
-def recommended_regrets(studies: Sequence[Evaluated], queries: Sequence[int]) -> dict[int, NDArray[np.float64]]:
-    """Return the regret of the recommendation of each study, (n,) float64, by number of queries; empty without noise.
+class Recommended(NamedTuple):
+    """The recommendation of one study after some queries.
+
+    Attributes:
+        regret: Noise-free regret of the network.
+        within: Whether its noise-free value is in its interval of 95 %; None where no model could be fitted.
+    """
+
+    regret: float
+    within: bool | None
+
+
+def recommended_by_seed(studies: Sequence[Evaluated], queries: Sequence[int]) -> dict[int, dict[int, Recommended]]:
+    """Return the recommendations of the studies by number of queries, then by seed; empty without noise.
 
     Args:
         studies: Studies of one problem.
@@ -45,11 +58,14 @@ def recommended_regrets(studies: Sequence[Evaluated], queries: Sequence[int]) ->
         return {}
     space = problem.search_space()
     networks = {one.functional_key: one for one in space.members() or ()}
-    columns: dict[int, list[float]] = {}
-    for at in queries:
-        long = [(values[:at], keys[:at]) for _, values, keys in studies if len(values) >= at]
-        columns[at] = [_regret(problem, space, networks, *first) for first in long]
-    return {at: np.array(column) for at, column in columns.items() if column}
+    return {
+        at: {
+            job.seed: _recommended(problem, space, networks, values[:at], keys[:at])
+            for job, values, keys in studies
+            if len(values) >= at
+        }
+        for at in queries
+    }
 
 
 def recommended_curve(job: StudyJob, values: Sequence[float], keys: Sequence[str]) -> NDArray[np.float64]:
@@ -67,17 +83,17 @@ def recommended_curve(job: StudyJob, values: Sequence[float], keys: Sequence[str
     curve = np.empty(job.budget)
     for at in range(1, min(job.budget, len(values)) + 1):
         if at <= FIRST or at % EVERY == 0 or at == len(values):
-            curve[at - 1 :] = _regret(job.problem, space, networks, values[:at], keys[:at])
+            curve[at - 1 :] = _recommended(job.problem, space, networks, values[:at], keys[:at]).regret
     return curve
 
 
-def _regret(
+def _recommended(
     problem: Problem,
     space: Space,
     networks: Mapping[str, Architecture],
     values: Sequence[float],
     keys: Sequence[str],
-) -> float:
+) -> Recommended:
     assert problem.truth is not None
     better = sign(problem.direction)
     # Each query of a table with noise has another seed.
@@ -85,5 +101,7 @@ def _regret(
         Observation(networks[key], better * value, str(at), seed=at)
         for at, (key, value) in enumerate(zip(keys, values, strict=True))
     ]
-    best = recommend(space, seen).ranked[0].architecture
-    return problem.regret(problem.truth(best.functional_key)[0])
+    best = recommend(space, seen).ranked[0]
+    value = problem.truth(best.architecture.functional_key)[0]
+    within = None if best.low is None or best.high is None else best.low <= better * value <= best.high
+    return Recommended(problem.regret(value), within)

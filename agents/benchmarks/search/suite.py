@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from archive.agents.benchmarks.search.regret import ContestantResult, Regret
+from archive.agents.benchmarks.search.standings import ContestantResult, Regret, by_problem
 
 QUERIES = (10, 20, 50, 100)
 """Numbers of queries after which a suite reports."""
@@ -93,7 +93,8 @@ QUICK = Suite(
 
 
 def rows(results: Sequence[ContestantResult]) -> list[dict[str, Any]]:
-    """Return one row a contestant and task, as plain values."""
+    """Return one row a contestant and task, as plain values, beside the first contestant of the task."""
+    firsts = {problem: standings[0] for problem, standings in by_problem(results).items()}
     return [
         {
             "agent": one.contestant,
@@ -104,6 +105,7 @@ def rows(results: Sequence[ContestantResult]) -> list[dict[str, Any]]:
             "seeds": one.seeds,
             "regret": {str(at): one.regret(at)._asdict() for at in queries(one)},
             "test": {str(at): test._asdict() for at in queries(one) if (test := one.test(at)) is not None},
+            "errors": {str(at): error for at, error in one.errors(firsts[one.problem, one.protocol]).items()},
         }
         for one in results
     ]

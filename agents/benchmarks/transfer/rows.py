@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.agents.benchmarks.paired import in_standard_errors
 from archive.agents.benchmarks.search.plan import StudyJob
 from archive.agents.benchmarks.search.recommended import recommended_curve
 from archive.agents.benchmarks.search.regret import first_best, regrets, traces
@@ -112,14 +113,7 @@ class Excess(NamedTuple):
         points = float(means.max(initial=0.0))
         if len(warm) == 1:
             return cls(points, None, None)
-        return cls(points, _largest_ratio(means, warm - cold), _largest_ratio(means, warm))
-
-
-def _largest_ratio(means: Floats, values: Floats) -> float:
-    """Return the largest of (m,) means in standard errors of (n, m) values."""
-    errors = values.std(axis=0, ddof=1) / math.sqrt(len(values))
-    # Where all seeds agree, the mean of their differences is 0 but for rounding.
-    return float(np.divide(means, errors, out=np.zeros_like(means), where=errors > 0.0).max(initial=0.0))
+        return cls(points, *(float(in_standard_errors(means, of).max(initial=0.0)) for of in (warm - cold, warm)))
 
 
 class _Searched(NamedTuple):

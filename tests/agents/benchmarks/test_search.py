@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from archive import agents, spaces
 from archive.agents import provenance
 from archive.agents.base import Agent, Suggestion
-from archive.agents.benchmarks.search import contestants, plan, recommended, regret, run, shares
+from archive.agents.benchmarks import paired
+from archive.agents.benchmarks.search import contestants, plan, recommended, regret, run, shares, standings
 from archive.agents.registry import registry
 from archive.agents.replay import recheck
 from archive.agents.searcher import Searcher
@@ -99,8 +100,8 @@ def test_a_search_may_end_with_the_best_of_the_table(archive, search, problem, j
     assert search(short, progress=pytest.fail) == whole[: at + 1]
     traces = regret.traces(archive, [long, short])
     assert short.is_finished(traces[1].values) and not short.is_finished(traces[1].values[:-1])
-    (one,) = regret.standings([long], traces[:1])
-    (other,) = regret.standings([short], traces[1:])
+    (one,) = standings.standings([long], traces[:1])
+    (other,) = standings.standings([short], traces[1:])
     assert other.to_best == one.to_best == (at + 1,)
     assert other.curve[:, 0].tolist() == one.curve[:, 0].tolist()
 
@@ -261,9 +262,9 @@ def test_the_luckiest_network_has_its_true_regret_and_test_accuracy(problem, job
     noisy = replace(job, problem=replace(problem, best=0.5, noise=0.1, truth=truth.get), budget=5)
     trace = regret.Trace((0.25, 0.375, 0.3125, 0.75), keys=("a", "b", "a", "c"))
     assert regret.regrets(noisy, trace.values, trace.keys).tolist() == [25.0, 0.0, 0.0, 37.5, 37.5]
-    (row,) = regret.standings([noisy], [trace])
+    (row,) = standings.standings([noisy], [trace])
     assert row.tests[:, 0].tolist() == [50.0, 25.0, 25.0, 75.0, 75.0]
-    assert row.as_dict()["test"]["5"]["mean"] == 75.0
+    assert row.as_dict(row)["test"]["5"]["mean"] == 75.0
 
 
 def test_regret_by_hand(problem, job):
@@ -273,7 +274,7 @@ def test_regret_by_hand(problem, job):
     values = [(0.25, 0.375, 0.5), (0.0, 0.5, 0.25), (0.25, 0.25, 0.25)]
     seconds = [(1.0, 3.0), (5.0,), ()]
     traces = [regret.Trace(v, s, repeats=1) for v, s in zip(values, seconds, strict=True)]
-    (row,) = regret.standings([*high, job], [*traces, regret.Trace()])
+    (row,) = standings.standings([*high, job], [*traces, regret.Trace()])
     assert row.seeds == 3
     assert row.curve[:, 0].tolist() == pytest.approx([100 / 3, 12.5, 25 / 3])
     # Regrets 12.5, 0 and 25: standard deviation 12.5.
@@ -281,9 +282,50 @@ def test_regret_by_hand(problem, job):
     assert (row.to_best, row.queries_to_best, row.never) == ((3, 2, None), 3, 1)
     assert (row.seconds, row.seconds_at_end, row.repeats) == (3.0, 4.0, 3)
     assert row.queries == (3,)
-    (lone,) = regret.standings(high[2:], traces[2:])
+    (lone,) = standings.standings(high[2:], traces[2:])
     assert (lone.queries_to_best, lone.seconds) == (None, None)
-    assert lone.as_dict()["regret"]["3"]["mean"] == 25.0
+    assert lone.as_dict(row)["regret"]["3"]["mean"] == 25.0
+
+
+def test_contestants_are_compared_seed_by_seed():
+    # Differences of -1, -2 and -3, and a seed that only one of them has: -2 in units of 1 / sqrt(3).
+    assert paired.errors_of({4: 2.0, 1: 3.0, 2: 4.0, 9: 90.0}, {1: 5.0, 2: 7.0, 4: 3.0}) == pytest.approx(-2 * 3**0.5)
+    assert paired.errors_of({1: 0.1, 2: 0.3}, {1: 0.1, 2: 0.3}) == 0.0
+    assert paired.errors_of({1: 0.1, 2: 0.3}, {1: 0.2, 2: 0.4}) is None
+    assert paired.errors_of({1: 0.1, 2: 0.3}, {1: 0.2, 3: 0.4}) is None
+
+
+def test_each_contestant_is_told_beside_the_first(problem, job):
+    by_hand = replace(problem, best=1.0, points=1.0)
+    jobs = [
+        replace(job, problem=by_hand, budget=2, seed=seed, contestant=contestants.contestant(name))
+        for name in ("random", "evolution")
+        for seed in range(3)
+    ]
+    values = [(0.5, 0.75), (0.25, 0.5), (0.5, 1.0), (0.25, 0.75), (0.5, 0.5), (0.75, 0.75)]
+    first, second = standings.standings(jobs, [regret.Trace(one) for one in values])
+    # After two queries: regrets 0.25, 0.5, 0 less 0.25, 0.5, 0.25.
+    assert second.errors(first) == {2: pytest.approx(-1.0)}
+    assert first.as_dict(first)["errors"] == {"2": 0.0}
+    assert first.as_dict(second)["errors"] == {"2": pytest.approx(1.0)}
+    assert (second.recommended_errors(first), second.within) == ({}, None)
+
+
+def test_recommendations_are_told_beside_those_of_the_first(problem, job):
+    of = standings.standings([job], [regret.Trace((0.5,))])[0]
+    mine = {5: {0: (1.0, True), 1: (3.0, False)}, 9: {0: (1.0, None), 1: (2.0, True)}}
+    theirs = {5: {0: (2.0, True), 1: (7.0, True)}, 9: {}}
+    made = [
+        replace(
+            of, recommendations={at: {n: recommended.Recommended(*x) for n, x in d.items()} for at, d in one.items()}
+        )
+        for one in (mine, theirs)
+    ]
+    # Differences of -1 and -4: a mean of -2.5 with a standard error of 1.5.
+    assert made[1].recommended_errors(made[0]) == {5: pytest.approx(-2.5 / 1.5)}
+    assert made[0].within == pytest.approx(2 / 3)
+    assert {at: one.mean for at, one in made[0].recommended.items()} == {5: 2.0, 9: 1.5}
+    assert list(made[1].recommended) == [5]
 
 
 def test_a_trace_ends_at_the_budget(archive, search, job):
@@ -388,7 +430,7 @@ def test_a_plot_is_drawn_the_same_twice(problem, job, tmp_path):
     plot = pytest.importorskip("archive.agents.benchmarks.search.plot")
     pytest.importorskip("matplotlib")
     other = replace(job, contestant=contestants.contestant("random"))
-    rows = regret.standings([job, other], [regret.Trace((problem.best / 2, problem.best)), regret.Trace((0.1,))])
+    rows = standings.standings([job, other], [regret.Trace((problem.best / 2, problem.best)), regret.Trace((0.1,))])
     files = [tmp_path / "one.svg", tmp_path / "two.svg"]
     for file in files:
         plot.check(file)
@@ -416,15 +458,24 @@ def test_the_regret_of_a_recommendation_is_that_of_the_greatest_mean_without_noi
     noisy = replace(job, problem=replace(job.problem, noise=0.1, best=1.0, truth=truth.__getitem__))
     # The first network is the luckiest one; from the fourth query on, the second has the greater mean.
     values, keys = [0.9, 0.8, 0.3, 0.7], [first, second, first, second]
-    shown = recommended.recommended_regrets([(noisy, values, keys)], [1, 4, 9])
-    assert {at: column.tolist() for at, column in shown.items()} == {1: [50.0], 4: [25.0]}
+    shown = recommended.recommended_by_seed([(noisy, values, keys)], [1, 4, 9])
+    assert {at: {seed: one.regret for seed, one in of.items()} for at, of in shown.items()} == {
+        1: {job.seed: 50.0},
+        4: {job.seed: 25.0},
+        9: {},
+    }
     assert regret.regrets(noisy, values, keys)[3] == 50.0
-    assert recommended.recommended_regrets([(job, values, keys)], [1]) == {}
+    assert recommended.recommended_by_seed([(job, values, keys)], [1]) == {}
 
 
 def test_a_curve_of_recommendations_has_each_of_the_first_and_every_fifth(job, monkeypatch):
     asked = []
-    monkeypatch.setattr(recommended, "_regret", lambda *given: asked.append(len(given[3])) or float(len(given[3])))
+
+    def recommendation(*given):
+        asked.append(len(given[3]))
+        return recommended.Recommended(float(len(given[3])), None)
+
+    monkeypatch.setattr(recommended, "_recommended", recommendation)
     curve = recommended.recommended_curve(replace(job, budget=14), [0.0] * 12, ["a"] * 12)
     assert asked == [1, 2, 3, 4, 5, 10, 12]
     assert curve.tolist() == [1, 2, 3, 4, 5, 5, 5, 5, 5, 10, 10, 12, 12, 12]

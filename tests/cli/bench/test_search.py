@@ -81,6 +81,7 @@ def test_the_suite_has_one_row_for_each_agent_and_task(table, types):
     assert [(row["agent"], row["role"]) for row in rows[:2]] == [("random", "baseline"), ("bfs", "")]
     assert [row["task"] for row in rows] == ["cells-score"] * 2 + ["cells-score~3"] * 2
     assert shown["starts"] == 0 and all(list(row["regret"]) == ["10", "11"] for row in rows)
+    assert [row["errors"]["11"] == 0.0 for row in rows] == [True, False] * 2
     # Values are whole numbers, and regret is that of the noise-free value.
     assert all((2 * row["regret"]["10"]["mean"]).is_integer() for row in rows)
 

@@ -1,0 +1,118 @@
+"""Tables and JSON of `archive bench search`, of its suite, too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from archive.cli.render import print_json, print_line, print_table
+
+if TYPE_CHECKING:
+    from archive.agents.benchmarks.search.plan import ComparisonPlan
+    from archive.agents.benchmarks.search.standings import ContestantResult, Regret
+
+
+def show(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: bool) -> None:
+    """Print the results of a comparison, each task by itself."""
+    from archive.agents.benchmarks.search.standings import by_problem
+
+    problems = by_problem(rows)
+    if as_json:
+        firsts = {problem: standings[0] for problem, standings in problems.items()}
+        items = [row.as_dict(firsts[row.problem, row.protocol]) for row in rows]
+        print_json({**_numbers(plan), "standings": items})
+        return
+    for (problem, protocol), standings in problems.items():
+        _show_problem(plan, f"{problem} ({protocol})", standings)
+        if any(row.recommended for row in standings):
+            _show_recommended(problem, standings)
+        _show_errors(problem, standings)
+        for row in standings:
+            if row.shares:
+                _show_shares(row)
+
+
+def _show_problem(plan: ComparisonPlan, problem: str, standings: Sequence[ContestantResult]) -> None:
+    queries = [str(at) for at in standings[0].queries]
+    begin = f"{plan.starts} random starts included" if plan.starts else "starts of the agent's own"
+    title = f"{problem}: regret ({standings[0].unit}) after queries, {begin}, batches of {plan.batch}"
+    columns = ["agent", "seeds", *queries, "queries to best", "never", "s/call", "at the end", "repeats"]
+    print_table(columns, [_row(row) for row in standings], title=title)
+    print_line()
+
+
+def _show_recommended(problem: str, standings: Sequence[ContestantResult]) -> None:
+    queries = standings[0].queries
+    table = [
+        [row.contestant, *(_shown(row, row.recommended.get(at)) for at in queries), row.within and round(row.within, 2)]
+        for row in standings
+    ]
+    title = f"{problem}: noise-free regret of the recommended network, by posterior mean"
+    print_table(["agent", *map(str, queries), "within its interval"], table, title=title)
+    print_line()
+
+
+def _show_errors(problem: str, standings: Sequence[ContestantResult]) -> None:
+    """Show how far the first contestant is ahead of each other one."""
+    first, *others = standings
+    if not others or first.seeds < 2:
+        return
+    queries = first.queries
+    columns = ["agent", *map(str, queries)]
+    rows = [[row.contestant, *map(_rounded, row.errors(first).values())] for row in others]
+    if first.recommended:
+        columns += [f"recommended, {at}" for at in queries]
+        for cells, row in zip(rows, others, strict=True):
+            errors = row.recommended_errors(first)
+            cells += [_rounded(errors.get(at)) for at in queries]
+    title = f"{problem}: regret of {first.contestant} less that of"
+    print_table(columns, rows, title=f"{title} the agent, in standard errors of the differences seed by seed")
+    print_line()
+
+
+def show_suite(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: bool) -> None:
+    """Print the results of a suite, all tasks in one table."""
+    from archive.agents.benchmarks.search import suite
+    from archive.agents.benchmarks.search.standings import by_problem
+
+    if as_json:
+        print_json({**_numbers(plan), "rows": suite.rows(rows)})
+        return
+    queries = suite.queries(rows[0]) if rows else []
+    columns = ["task", "agent", "role", *(f"regret {at}" for at in queries), *(f"test {at}" for at in queries)]
+    table = [[row.problem, row.contestant, *suite.cells(row)] for row in rows]
+    title = f"regret and test accuracy of the incumbent after queries, mean ± standard error of {plan.seeds} seeds"
+    print_table(columns, table, title=title)
+    print_line()
+    for (problem, _), standings in by_problem(rows).items():
+        _show_errors(problem, standings)
+
+
+def _numbers(plan: ComparisonPlan) -> dict[str, Any]:
+    return {name: getattr(plan, name) for name in ("run", "seeds", "budget", "batch", "starts")}
+
+
+def _show_shares(row: ContestantResult) -> None:
+    columns = ["agent", "evaluations", "results of others known", "improvements", "on others' best", "found the best"]
+    rows = [
+        (one.agent, one.evaluations, round(one.known, 1), one.improvements, one.on_others, one.bests)
+        for one in row.shares
+    ]
+    print_table(columns, rows, title=f"{row.contestant} on {row.problem}, {row.seeds} studies")
+    print_line()
+
+
+def _row(row: ContestantResult) -> list[Any]:
+    shown = [_shown(row, row.regret(queries)) for queries in row.queries]
+    figures = (row.queries_to_best, row.never, row.seconds, row.seconds_at_end, row.repeats)
+    return [row.contestant, row.seeds, *shown, *figures]
+
+
+def _shown(row: ContestantResult, regret: Regret | None) -> str | None:
+    if regret is None:
+        return None
+    return f"{regret.mean:.2f} ± {regret.error:.2f}" if row.seeds > 1 else f"{regret.mean:.2f}"
+
+
+def _rounded(errors: float | None) -> float | None:
+    return None if errors is None else round(errors, 1)
