@@ -50,14 +50,16 @@ def grid(made: Made, rng: np.random.Generator) -> NDArray[np.float64]:
     root = rng.normal(0.0, 1.0, (made.shape[1],) * 2)
     away = places - rng.uniform(0.2, 0.8, made.shape[1])
     bowl = np.einsum("ni,ij,nj->n", away, root @ root.T / made.shape[1], away)
-    return 90.0 - 12.0 * bowl - 6.0 * (places[:, 0] > 0.9) + rng.normal(0.0, 0.15, len(made))
+    values: NDArray[np.float64] = 90.0 - 12.0 * bowl - 6.0 * (places[:, 0] > 0.9) + rng.normal(0.0, 0.15, len(made))
+    return values
 
 
 def widths(made: Made, rng: np.random.Generator) -> NDArray[np.float64]:
     """Return diminishing returns of each width, minus differences of neighbours from a growth by one."""
     returns = np.exp(-0.35 * made) @ np.array([1.0, 1.5, 2.0, 3.0, 4.0])
     bottlenecks = 0.15 * np.abs(np.diff(made, axis=1) - 1).sum(axis=1)
-    return 75.0 - returns - bottlenecks + rng.normal(0.0, 0.2, len(made))
+    values: NDArray[np.float64] = 75.0 - returns - bottlenecks + rng.normal(0.0, 0.2, len(made))
+    return values
 
 
 def bigrams(made: Made, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -52,6 +52,7 @@ from archive.queue.successive_halving import REDUCTION, Rungs
 from archive.spaces.base import Space
 from archive.store.records import Evaluation
 from archive.trainer.tasks import registry
+from archive.trainer.tasks.tabular import TabularTask
 
 COLUMNS = {
     "nb101": {4: "val_acc_4ep", 12: "val_acc_12ep", 36: "val_acc_36ep", 108: "val_acc_108ep"},
@@ -84,8 +85,9 @@ def by_median_gain(evaluations: Sequence[Evaluation]) -> list[ProjectedScore]:
 def opened(name: str) -> tuple[Space, np.ndarray]:
     """Return the space of a table, and the accuracies of its networks after each number of epochs, in points."""
     task = registry.get(name)
+    assert isinstance(task, TabularTask)
     space = task.search_space()
-    rows = [task.table.index[one.functional_key] for one in space.members()]
+    rows = [task.table.index[one.functional_key] for one in space.members() or ()]
     values = np.column_stack([np.asarray(task.table.column(column))[rows] for column in COLUMNS[name].values()])
     return space, values * (100.0 if values.max() <= 1.0 else 1.0)
 
@@ -120,7 +122,7 @@ def regrets(asked: argparse.Namespace) -> None:
         agent, began = None if kind is None else agents.get(kind, space), time.process_time()
         runs = []
         for seed in range(asked.seeds):
-            search = RungSearch(space.members(), values, rungs, asked.epochs)
+            search = RungSearch(space.members() or (), values, rungs, asked.epochs)
             try:
                 trainings(search, proposals(search, agent, seed, projection))
             except EpochsSpentError:
@@ -131,8 +133,8 @@ def regrets(asked: argparse.Namespace) -> None:
     print(f"{asked.table}, reduction {asked.reduction}, {asked.seeds} seeds, {asked.epochs} epochs a search; ", end="")
     print(f"equal: mean regret {target:.2f}")
     print(f"{'contestant':14} {'equal':>6} " + " ".join(f"{share:>5.0%}" for share in (0.25, 0.5, 1.0)) + "  of epochs")
-    for name, runs in curves.items():
-        mean, error = runs.mean(axis=0), runs.std(axis=0, ddof=1)[-1] / math.sqrt(len(runs))
+    for name, curve in curves.items():
+        mean, error = curve.mean(axis=0), curve.std(axis=0, ddof=1)[-1] / math.sqrt(len(curve))
         reached = np.flatnonzero(mean <= target + 1e-9)
         after = [mean[round(share * (len(mean) - 1))] for share in (0.25, 0.5, 1.0)]
         equal = str(grid[int(reached[0])]) if reached.size else "-"
@@ -145,7 +147,7 @@ def errors(asked: argparse.Namespace) -> None:
     rungs = Rungs(tuple(COLUMNS[asked.table]), asked.reduction)
     rows: dict[str, list[list[float]]] = {"median": [], "rungs": []}
     for seed in range(asked.seeds):
-        search = RungSearch(space.members(), values, rungs, sys.maxsize)
+        search = RungSearch(space.members() or (), values, rungs, sys.maxsize)
         halving(search, islice(proposals(search, None, seed, by_regression), NETWORKS))
         truth = values[[one.network for one in search.trials], -1]
         paused = np.array([one.rungs <= search.top for one in search.trials])
@@ -157,8 +159,8 @@ def errors(asked: argparse.Namespace) -> None:
             rms = [math.sqrt(float(np.mean(each**2))) for each in (error[paused], error[good], z[paused], z[good])]
             rows[name].append([float(error[paused].mean()), rms[0], float(error[good].mean()), *rms[1:]])
     print(f"{asked.table}, reduction {asked.reduction}, {asked.seeds} seeds, {NETWORKS} networks; paused, best 30 %")
-    for name, each in rows.items():
-        bias, rms_all, bias_good, rms_good, z_all, z_good = np.mean(each, axis=0)
+    for name, of_seeds in rows.items():
+        bias, rms_all, bias_good, rms_good, z_all, z_good = np.mean(of_seeds, axis=0)
         print(f"{name:7} mean error {bias:6.2f} {bias_good:6.2f}   rms {rms_all:6.2f} {rms_good:6.2f}   ", end="")
         print(f"rms of error / sd {z_all:5.2f} {z_good:5.2f}")
 

@@ -81,7 +81,8 @@ def propose(path: Path, kind: str, evaluations: int, proposals: int = 5) -> None
     members, rng = space.members() or (), np.random.default_rng(0)
     print(f"{len(members):,} networks, {_peak():.0f} MB")
     begin = time.process_time()
-    agent, seen = agents.get(kind, space), []
+    agent = agents.get(kind, space)
+    seen: list[Observation] = []
     print(f"the agent is ready after {time.process_time() - begin:.2f} s of processor time")
     for at in rng.choice(len(members), evaluations + proposals, replace=False):
         score = sum(layer.op == OPERATIONS[0] for layer in members[at].layers) + 0.5 * rng.standard_normal()

@@ -78,7 +78,7 @@ def ranks(agent: Agent, history: History, networks: list[Architecture], truth: n
 
 def measure(task: TabularTask, seed: int, counts: list[int], steps: int) -> None:
     """Print some lines for each number of evaluations."""
-    members, keys = task.search_space().members(), list(task.table.index)
+    members, keys = task.search_space().members() or (), list(task.table.index)
     truth = sign(task.direction) * np.array([task.truth(key)[0] for key in keys])
     place = {keys[at]: rank + 1 for rank, at in enumerate(np.argsort(-truth).tolist())}
     order = [at for at in np.random.default_rng(seed).permutation(len(keys)) if place[keys[at]] > BEST]

@@ -72,7 +72,8 @@ def members_fit(task: TabularTask, seen: list[Observation], names: list[str]) ->
 
 def _row(fitted: FittedGP, posterior: Posterior, truth: np.ndarray) -> list[float]:
     mean, noise = posterior.means[0], fitted.noises()[0]
-    z = (fitted.scale.monotone_map(truth) - mean) / np.sqrt(posterior.variances[0] + noise)
+    of_scores = fitted.scale.monotone_map
+    z = ((truth if of_scores is None else of_scores(truth)) - mean) / np.sqrt(posterior.variances[0] + noise)
     top = truth >= np.quantile(truth, 0.9)
     process = fitted.processes[0]
     inverse, _ = lapack.dpotri(process.factor, lower=1)
@@ -109,6 +110,8 @@ def main() -> None:
     parser.add_argument("--member", action="append", help="Members; all of them by default.")
     asked = parser.parse_args()
     task, names = registry.get(asked.task), asked.member or list(MEMBERS)
+    if not isinstance(task, TabularTask):
+        parser.error(f"{asked.task} is not a tabular task")
     histories = [search(asked.agent, task, seed, max(asked.after)) for seed in range(asked.seeds)]
     print(f"{asked.task}, histories of {asked.agent}, mean of {asked.seeds} seeds")
     print("after member       rho   top     z   loo noise weight")

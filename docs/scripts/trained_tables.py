@@ -103,7 +103,8 @@ class Batch:
 
     def _weights(self, inputs: int, outputs: int) -> Tensor:
         weights = torch.randn(self._size, inputs, outputs, generator=self._generator) * (1.5 / inputs) ** 0.5
-        return weights.requires_grad_()
+        trained: Tensor = weights.requires_grad_()
+        return trained
 
     def parameters(self) -> list[Tensor]:
         """Return all weights."""
@@ -150,7 +151,7 @@ def layers(seed: int) -> list[float]:
         batch = Batch(part, generator)
         optimizer = torch.optim.Adam(batch.parameters(), lr=5e-3, foreach=False)
         for _ in range(EPOCHS):
-            for rows in torch.randperm(TRAINED, generator=generator).split(BATCH):
+            for rows in torch.split(torch.randperm(TRAINED, generator=generator), BATCH):
                 logits = batch.logits(images[rows], training=True)
                 targets = classes[rows].repeat(len(part))
                 loss = F.cross_entropy(logits.flatten(0, 1), targets, reduction="sum") / BATCH
