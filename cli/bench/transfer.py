@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="NAME",
     show_default="all scenarios",
-    help="Scenario: what the source studies hold. May be repeated.",
+    help="Scenario: what the source studies hold, such as searched; of the matrix, source, evaluations and alteration: "
+    "transnas-scene-200-reversed. May be repeated.",
 )
 @click.option(
     "--matrix",
@@ -114,13 +115,13 @@ def transfer(
     from archive.agents.benchmarks.transfer.scenarios import scenarios as named
     from archive.api import connect
 
-    _check(scenarios, whole_matrix, quick, task_names, targets)
+    _check(whole_matrix, quick, task_names, targets)
     defaults = (2, 20) if quick else (5, 40) if whole_matrix else (20, 60)
     problem = cache(table_problem)
     plan = TransferPlan(
         contestant=contestant(agent),
         problem=problem,
-        scenarios=_matrix(quick, task_names, targets, problem) if whole_matrix else named(scenarios),
+        scenarios=_matrix(quick, task_names, targets, scenarios, problem) if whole_matrix else named(scenarios),
         seeds=seeds or defaults[0],
         budget=budget or defaults[1],
         run=f"{run_name}-transfer" + (f"-{shrink}" if shrink > 1 else ""),
@@ -135,9 +136,7 @@ def transfer(
     _show(plan, results, as_json)
 
 
-def _check(
-    scenarios: Sequence[str], whole_matrix: bool, quick: bool, tasks: Sequence[str], targets: Sequence[str]
-) -> None:
+def _check(whole_matrix: bool, quick: bool, tasks: Sequence[str], targets: Sequence[str]) -> None:
     if quick and not whole_matrix:
         raise UsageError("--quick is a part of the matrix: write --matrix --quick")
     if tasks and not whole_matrix:
@@ -146,16 +145,20 @@ def _check(
         raise UsageError("--quick has tasks of its own: with --task, write --seeds and --budget")
     if targets and not whole_matrix:
         raise UsageError(f"--target is a row of the matrix: write --matrix --target {targets[0]}")
-    if scenarios and whole_matrix:
-        raise UsageError(f"--matrix has scenarios of its own, got --scenario {scenarios[0]}")
 
 
 def _matrix(
-    quick: bool, tasks: Sequence[str], targets: Sequence[str], problem: Callable[[str], Problem]
+    quick: bool,
+    tasks: Sequence[str],
+    targets: Sequence[str],
+    scenarios: Sequence[str],
+    problem: Callable[[str], Problem],
 ) -> list[Scenario]:
     from archive.agents.benchmarks.transfer.matrix import between, matrix
 
-    return between({name: problem(name) for name in tasks}, targets) if tasks else matrix(quick, targets)
+    if tasks:
+        return between({name: problem(name) for name in tasks}, targets, scenarios)
+    return matrix(quick, targets, scenarios)
 
 
 def _search(archive: Archive, settings: Settings, jobs: Sequence[StudyJob], processes: int, what: str) -> None:

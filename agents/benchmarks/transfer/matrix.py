@@ -47,15 +47,16 @@ SOURCES = ((50, ""), (200, ""), (200, "reversed"), (200, "shuffled"))
 """Number of evaluations of a source, and the alteration of its values."""
 
 
-def matrix(quick: bool = False, targets: Collection[str] = ()) -> list[Scenario]:
+def matrix(quick: bool = False, targets: Collection[str] = (), names: Collection[str] = ()) -> list[Scenario]:
     """Return the scenarios of the matrix.
 
     Args:
         quick: Two tasks and no noise: minutes instead of hours.
         targets: Tasks of the searches that start warm, those with noise as `TASK~SD`; empty: all.
+        names: Names of scenarios, such as `nb201-cifar100-200-reversed`; empty: all of the targets.
 
     Raises:
-        UnknownNameError: The matrix has no such target.
+        UnknownNameError: The matrix has no such target, or its targets have no such scenario.
     """
     groups: Sequence[Sequence[str]] = (GROUPS[1][:2],) if quick else GROUPS
     whole = [
@@ -64,26 +65,29 @@ def matrix(quick: bool = False, targets: Collection[str] = ()) -> list[Scenario]
         for group in groups
         for scenario in _pairs({name: name for name in (_noisy(task) if noisy else task for task in group)})
     ]
-    return _with_targets(whole, targets)
+    return _chosen(whole, targets, names)
 
 
-def between(problems: Mapping[str, Problem], targets: Collection[str] = ()) -> list[Scenario]:
+def between(
+    problems: Mapping[str, Problem], targets: Collection[str] = (), names: Collection[str] = ()
+) -> list[Scenario]:
     """Return the scenarios of every ordered pair of tasks that share a space.
 
     Args:
         problems: The tasks, by the names under which scenarios refer to them.
         targets: Those of the searches that start warm; empty: all.
+        names: Names of scenarios, see `matrix`; empty: all of the targets.
 
     Raises:
         UsageError: There are fewer than two tasks, or the networks of two of them cannot be compared.
-        UnknownNameError: A target is none of the tasks.
+        UnknownNameError: A target is none of the tasks, or the targets have no such scenario.
     """
     if len({(problem.task, problem.protocol) for problem in problems.values()}) < 2:
         raise UsageError(f"a matrix needs two tasks or more that share a space, got {', '.join(problems) or 'none'}")
     for (name, one), (other_name, other) in combinations(problems.items(), 2):
         if reason := _incomparable(one, other):
             raise UsageError(f"the tasks {name} and {other_name} share no space: {reason}")
-    return _with_targets(_pairs(labels(problems)), targets)
+    return _chosen(_pairs(labels(problems)), targets, names)
 
 
 def labels(problems: Mapping[str, Problem]) -> dict[str, str]:
@@ -108,13 +112,18 @@ def _pairs(names: Mapping[str, str]) -> list[Scenario]:
     ]
 
 
-def _with_targets(whole: Sequence[Scenario], targets: Collection[str]) -> list[Scenario]:
-    """Return the scenarios of some targets; all for no targets."""
-    known = dict.fromkeys(scenario.target for scenario in whole)
-    for name in targets:
+def _chosen(whole: Sequence[Scenario], targets: Collection[str], names: Collection[str]) -> list[Scenario]:
+    """Return the scenarios of some targets and names; an empty collection stands for all."""
+    _check_known("target of the matrix", targets, [scenario.target for scenario in whole])
+    of_targets = [scenario for scenario in whole if not targets or scenario.target in targets]
+    _check_known("scenario of the matrix", names, [scenario.name for scenario in of_targets])
+    return [scenario for scenario in of_targets if not names or scenario.name in names]
+
+
+def _check_known(kind: str, names: Collection[str], known: Sequence[str]) -> None:
+    for name in names:
         if name not in known:
-            raise UnknownNameError("target of the matrix", name, known)
-    return [scenario for scenario in whole if not targets or scenario.target in targets]
+            raise UnknownNameError(kind, name, dict.fromkeys(known))
 
 
 def _incomparable(one: Problem, other: Problem) -> str | None:

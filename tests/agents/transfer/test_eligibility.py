@@ -283,6 +283,11 @@ def test_the_matrix_has_every_ordered_pair_of_tasks_with_good_and_misleading_sou
     rows = matrix(targets=["transnas-object", "nb201-cifar10~0.005"])
     assert [one for one in whole if one.target in ("transnas-object", "nb201-cifar10~0.005")] == rows
     assert len(rows) == 2 * 2 * 4
+    some = matrix(targets=["transnas-object"], names=["transnas-scene-200", "transnas-scene-200-reversed"])
+    assert some == [one for one in rows if one.name in ("transnas-scene-200", "transnas-scene-200-reversed")]
+    assert len(some) == 2
+    with pytest.raises(UnknownNameError, match="unknown scenario of the matrix 'nb201-cifar10-50'"):
+        matrix(targets=["transnas-object"], names=["nb201-cifar10-50"])
     with pytest.raises(UnknownNameError, match=r"'transnas-object~0\.005'.*transnas-object~0\.003"):
         matrix(targets=["transnas-object~0.005"])
     (noisy,) = [one for one in whole if one.name == "transnas-scene~0.003-50" and "object" in one.target]

@@ -21,7 +21,11 @@ from tests.support import java_only
         (["--matrix", "--quick", "--task", "nbmacro"], "write --seeds and --budget"),
         (["--matrix", "--task", "nbmacro"], "needs two tasks or more that share a space, got nbmacro"),
         (["--matrix", "--quick", "--target", "nb201-cifar10"], "unknown target of the matrix 'nb201-cifar10'"),
-        (["--matrix", "--scenario", "searched"], "got --scenario searched"),
+        (["--matrix", "--scenario", "searched"], "unknown scenario of the matrix 'searched'"),
+        (
+            ["--matrix", "--target", "nb201-cifar10", "--scenario", "nb201-cifar100-200-revers"],
+            "did you mean nb201-cifar100-200-reversed",
+        ),
         (["--scenario", "serched"], "unknown scenario 'serched': did you mean searched"),
     ],
 )
