@@ -15,7 +15,8 @@ LONG_WORD = 8
 def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int] | None:
     """Return the width of each column, in cells of a terminal; None where the table is too wide for it.
 
-    Every column gets the width of its longest word; the rest is shared in proportion to the width that each lacks.
+    Every column gets the width of its longest word. The rest is shared equally, but no column gets more than it lacks:
+    the columns of the longest texts are folded first.
 
     Args:
         columns: Texts of each column, the heading first.
@@ -29,8 +30,13 @@ def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int] | N
     spare = room - sum(least)
     if spare < 0:
         return None
-    missing = [full - narrow for full, narrow in zip(whole, least, strict=True)]
-    return [narrow + spare * part // sum(missing) for narrow, part in zip(least, missing, strict=True)]
+    widths = list(least)
+    by_lack = sorted(range(len(columns)), key=lambda place: whole[place] - least[place])
+    for count, place in enumerate(by_lack):
+        added = min(whole[place] - least[place], spare // (len(columns) - count))
+        widths[place] += added
+        spare -= added
+    return widths
 
 
 def whole_width(column: Sequence[str]) -> int:

@@ -51,6 +51,14 @@ def test_columns_have_the_width_that_there_is_and_names_stay_whole(rows, width):
     assert found == longest or sum(longest) + GAP * (len(columns) - 1) > width
 
 
+def test_the_columns_of_the_longest_texts_are_folded_first():
+    # Without a fold they take 7, 20, 20 and 100; no word longer than 8 needs to stay whole.
+    columns = [["number", "1234567"], ["k", "a" * 20], ["k", "b" * 20], ["path", "c" * 100]]
+    assert column_widths(columns, 100 + 3 * GAP) == [7, 20, 20, 53]
+    assert column_widths(columns, 49 + 3 * GAP) == [7, 14, 14, 14]
+    assert column_widths(columns, 30 + 3 * GAP) is None
+
+
 @pytest.fixture
 def narrow(monkeypatch):
     """Output for a terminal of fifty columns, without its colours."""
