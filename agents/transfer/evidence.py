@@ -12,8 +12,8 @@ source takes part where E >= `LEAST_NATS`. There is no evidence before `FIRST` e
 negative than positive, the source is `reversed`: models of its negated scores replace its own.
 
 A source without evidence changes no proposal. Networks that a source recommends before there is evidence are mostly
-better than those of an initial design. But they cover the space badly, which delays the search if the source has no
-information about the best networks (docs/benchmarks.md).
+better than those of an initial design. But they delay the study's own search, if the source tells bad networks from
+good ones and not which of the good ones is best (docs/benchmarks.md).
 
 The Bayes factor tells sources apart earlier than the leave-one-out density of the stacked models does. After ten
 evaluations of TransNAS-Bench-101, E has a median of 4.1 nats between scene and object classification with 200
