@@ -79,13 +79,14 @@ class ContestantResult:
     @property
     def recommended(self) -> dict[int, Regret]:
         """Regret of the recommended network, by number of queries; empty without noise."""
-        columns = {at: np.array([one.regret for one in by_seed.values()]) for at, by_seed in self._recommended()}
-        return {at: Regret(*map(float, _summary(column[:, None])[0])) for at, column in columns.items()}
+        columns = {at: np.array(list(self._recommended_regrets(at).values())) for at in self.recommendations}
+        return {at: Regret(*map(float, _summary(column[:, None])[0])) for at, column in columns.items() if len(column)}
 
     @property
     def within(self) -> float | None:
         """Share of the recommended networks whose value is in their interval of 95 %; None where none has one."""
-        known = [one.within for _, by_seed in self._recommended() for one in by_seed.values() if one.within is not None]
+        every = [one.within for by_seed in self.recommendations.values() for one in by_seed.values()]
+        known = [within for within in every if within is not None]
         return statistics.mean(known) if known else None
 
     def errors(self, first: ContestantResult) -> dict[int, float | None]:
@@ -93,22 +94,17 @@ class ContestantResult:
 
         Differences are taken seed by seed. Negative where `first` is ahead; None for fewer than two seeds.
         """
-        return {
-            at: errors_of(*({seed: float(curve[at - 1]) for seed, curve in of.curves.items()} for of in (first, self)))
-            for at in self.queries
-        }
+        return {at: errors_of(first._regrets(at), self._regrets(at)) for at in self.queries}
 
     def recommended_errors(self, first: ContestantResult) -> dict[int, float | None]:
         """Return the same for the recommended networks; empty without noise."""
-        theirs = dict(first._recommended())
-        return {
-            at: errors_of(*({seed: one.regret for seed, one in of.items()} for of in (theirs[at], by_seed)))
-            for at, by_seed in self._recommended()
-            if at in theirs
-        }
+        return {at: errors_of(first._recommended_regrets(at), self._recommended_regrets(at)) for at in self.recommended}
 
-    def _recommended(self) -> list[tuple[int, Mapping[int, Recommended]]]:
-        return [(at, by_seed) for at, by_seed in self.recommendations.items() if by_seed]
+    def _regrets(self, queries: int) -> dict[int, float]:
+        return {seed: float(curve[queries - 1]) for seed, curve in self.curves.items()}
+
+    def _recommended_regrets(self, queries: int) -> dict[int, float]:
+        return {seed: one.regret for seed, one in self.recommendations.get(queries, {}).items()}
 
     def test(self, queries: int) -> Regret | None:
         """Return the test accuracy of the incumbent after so many queries; None if the table has none."""
