@@ -33,11 +33,11 @@ from archive.agents.acquisition.evolution import (
     mutate,
     starts,
 )
-from archive.agents.acquisition.listing import Listing, members_of
+from archive.agents.acquisition.listing import Listing, members_of, not_listed
 from archive.agents.base import History
 from archive.architecture.graph import Architecture
 from archive.argument_checks import require_at_least
-from archive.errors import UnknownNameError, UsageError
+from archive.errors import UnknownNameError
 from archive.spaces.base import Space
 
 BLOCK = 4096
@@ -97,7 +97,7 @@ class ListedCandidates(CandidateGenerator):
         """List the members."""
         listed = space.members() if members is None else members
         if listed is None:
-            raise UsageError(f"candidates 'members' needs a space that can be listed, got {space.name!r}")
+            raise not_listed(space)
         self._members = listed
         self.listing = Listing([member.functional for member in listed])
         self._keys = [member.functional_key for member in listed]

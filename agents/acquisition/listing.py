@@ -29,6 +29,7 @@ from archive.agents.acquisition.vectors import Vectors
 from archive.architecture.graph import Architecture
 from archive.architecture.packing import PackedArchitectures
 from archive.cache import Arrays
+from archive.errors import UsageError
 from archive.kernels.distances.tree_wasserstein.degrees import cumulated
 from archive.kernels.features.embedding import Embedded, FeatureDistance
 from archive.kernels.features.l1 import parts as l1_parts
@@ -50,6 +51,11 @@ def members_of(space: Space) -> Sequence[Architecture] | None:
         return members
     drawn = np.sort(np.random.default_rng(0).choice(len(members), MOST_LISTED, replace=False))
     return members.take(drawn) if isinstance(members, PackedArchitectures) else [members[at] for at in drawn]
+
+
+def not_listed(space: Space) -> UsageError:
+    """Return the error of a space that cannot be listed, where its members are asked for."""
+    return UsageError(f"candidates 'members' needs a space that can be listed, got {space.name!r}")
 
 
 def listed_count(space: Space) -> int:

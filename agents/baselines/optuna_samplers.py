@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.agents.acquisition.listing import members_of
+from archive.agents.acquisition.listing import members_of, not_listed
 from archive.agents.base import Agent, AgentInfo, History, Observation, Suggestion, check_count
 from archive.agents.baselines.random_search import samples
 from archive.agents.encodings.decisions import ABSENT, Vector, decisions_of
 from archive.agents.objectives.goals import points
 from archive.architecture.graph import Architecture
 from archive.argument_checks import require_at_least
-from archive.errors import SettingsError, UnknownNameError, UsageError
+from archive.errors import SettingsError, UnknownNameError
 from archive.spaces.base import Space
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _CONSTRAINTS = "constraints"
 met."""
 _MISSES = 30
 """Rejected draws, known networks or no members of the space, after which the rest of a batch is drawn at random. A draw
-takes milliseconds."""
+of TPE takes milliseconds, one of GPSampler tenths of a second."""
 
 
 class OptunaAgent(Agent):
@@ -215,7 +215,7 @@ class GpOptuna(OptunaAgent):
         if candidates not in ("decisions", "members"):
             raise UnknownNameError("candidates", candidates, ["decisions", "members"])
         if candidates == "members" and members_of(space) is None:
-            raise UsageError(f"candidates 'members' needs a space that can be listed, got {space.name!r}")
+            raise not_listed(space)
         self.deterministic, self.candidates = deterministic, candidates
 
     def _sampler(self, seed: int, history: History) -> optuna.samplers.BaseSampler:
@@ -228,7 +228,7 @@ class GpOptuna(OptunaAgent):
         if self.candidates == "decisions":
             drawing: optuna.samplers.BaseSampler = self._optuna.samplers.GPSampler(**settings)
             return drawing
-        # Imports Optuna.
+        # The module imports Optuna, which is an extra.
         from archive.agents.baselines.listed_gp_sampler import ListedGpSampler
 
         keys, rows = self._listed

@@ -116,7 +116,7 @@ def search(
 
     A further table has the regret of the first agent less that of each other one, seed by seed, in standard errors of
     these differences: negative where the first agent is ahead. With noise, it also compares the networks that archive
-    study best would recommend. Their own table has the share of them whose value is in its interval of 95 %.
+    study best would recommend. Their own table has the share of them with their value in the interval of 95 %.
 
     Searches are studies of a separate archive below the home folder, or of the database of --db. The same
     command again continues an interrupted run, and reuses finished searches. Seconds are processor time on one thread.

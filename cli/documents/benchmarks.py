@@ -116,7 +116,7 @@ class StandingItem(JsonObject):
         regret: By number of queries.
         test: Test accuracy of the best network so far, by number of queries; empty where the table has none.
         recommended: With noise: noise-free regret of the network that `archive study best` recommends; else empty.
-        recommended_within: Share of these networks whose noise-free value is in its interval of 95 %.
+        recommended_within: Share of these networks with their noise-free value in the interval of 95 %.
         errors: Regret of the first agent of the task less that of this one, in standard errors of the differences seed
             by seed, by number of queries; negative where the first one is ahead, null for fewer than two seeds.
         recommended_errors: The same for the recommended networks.

@@ -2,10 +2,10 @@
 
     python docs/scripts/intervals.py --noise 0.5 --after 20 40
 
-A table has 81 networks of four decisions with three options. Its values are normal effects of each decision and of each
-pair of decisions, and a deviation of each network, all three of the given variances; they are scaled to a standard
-deviation of 1. Evaluations are of random networks. With `--repeats`, half of them are second evaluations of the best
-ones so far. A line has the share of intervals of 95 % that hold the noise-free value, of the best five networks by
+A table has 81 networks of four decisions with three options. A value is the sum of normal effects of each decision
+(variance 1), of each pair of decisions (0.3) and of the network itself (`--deviations`), scaled to a standard deviation
+of 1 over the table. Evaluations are of random networks. With `--repeats`, half of them are second evaluations of the
+best ones so far. A line has the share of intervals of 95 % that hold the noise-free value, of the best five networks by
 posterior mean, and their mean half width.
 """
 
@@ -24,8 +24,8 @@ from archive.agents.recommendation import Recommendation, recommend
 Floats = NDArray[np.float64]
 
 SPACE = spaces.get("choices", decisions={f"d{at}": ["a", "b", "c"] for at in range(4)}, form="set")
-SINGLE, PAIRS = 1.0, 0.3
-"""Variances of the effects of a decision and of a pair."""
+EFFECTS = {1: 1.0, 2: 0.3}
+"""Variance of the effect of so many decisions together."""
 BEST = 5
 
 
@@ -38,7 +38,7 @@ def table(made: NDArray[np.int64], deviations: float, rng: np.random.Generator) 
         rng: Source of randomness.
     """
     values = rng.normal(0.0, deviations**0.5, len(made))
-    for size, variance in ((1, SINGLE), (2, PAIRS)):
+    for size, variance in EFFECTS.items():
         for places in combinations(range(made.shape[1]), size):
             values += rng.normal(0.0, variance**0.5, (3,) * size)[tuple(made[:, places].T)]
     scaled: Floats = (values - values.mean()) / values.std()

@@ -84,7 +84,7 @@ class ContestantResult:
 
     @property
     def within(self) -> float | None:
-        """Share of the recommended networks whose value is in their interval of 95 %; None where none has one."""
+        """Share of the recommended networks with their value in the interval of 95 %; None without intervals."""
         every = [one.within for by_seed in self.recommendations.values() for one in by_seed.values()]
         known = [within for within in every if within is not None]
         return statistics.mean(known) if known else None
