@@ -58,7 +58,7 @@ AgentIds = dict[tuple[str, str], set[str]]
     help="Compare defaults, published settings and baselines on all tables, with and without noise: regret and test "
     "accuracy after 10, 20, 50 and 100 queries. Other options replace its values.",
 )
-@click.option("--quick", is_flag=True, help="A part of the suite that takes ten minutes on two cores.")
+@click.option("--quick", is_flag=True, help="A part of the suite that takes a minute on two cores.")
 @click.option(
     "--seeds",
     type=Count(1),

@@ -89,7 +89,7 @@ QUICK = Suite(
     seeds=2,
     budget=30,
 )
-"""Ten minutes on two idle cores; with two seeds it shows that everything runs, not which agent is better."""
+"""A minute on two idle cores; with two seeds it shows that everything runs, not which agent is better."""
 
 
 def rows(results: Sequence[ContestantResult]) -> list[dict[str, Any]]:
