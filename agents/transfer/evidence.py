@@ -2,7 +2,7 @@
 
 | symbol | meaning                                                                                 | shape  |
 |--------|-----------------------------------------------------------------------------------------|--------|
-| y      | scores of the study's own evaluations, standardised                                     | (n,)   |
+| y      | scores of the study's own evaluations, transformed by `log-regret` and standardised     | (n,)   |
 | rho    | correlation of the two tasks (`surrogates.gp.coregionalised`)                           | scalar |
 | k, w_k | models of the source, one for each kernel; their stacking weights                       | (K,)   |
 | E      | log sum_k w_k p(y | k, rho != 0) - log sum_k w_k p(y | k, rho = 0)                      | nats   |
@@ -13,7 +13,8 @@ negative than positive, the source is `reversed`: models of its negated scores r
 
 A source without evidence changes no proposal. Networks that a source recommends before there is evidence are mostly
 better than those of an initial design. But they delay the study's own search, if the source tells bad networks from
-good ones and not which of the good ones is best (docs/benchmarks.md).
+good ones and not which of the good ones is best. The transform is therefore that of the models: its resolution is
+highest for the best scores, so that such a source seldom has evidence (docs/benchmarks.md).
 
 The Bayes factor tells sources apart earlier than the leave-one-out density of the stacked models does. After ten
 evaluations of TransNAS-Bench-101, E has a median of 4.1 nats between scene and object classification with 200
@@ -40,6 +41,9 @@ from archive.errors import NumericalError
 
 FIRST = 5
 """Least number of evaluations."""
+
+TRANSFORM = "log-regret"
+"""Outcome transform of the scores, with noise, too."""
 
 LEAST_NATS = 1.0
 """Least evidence for a source that takes part."""
@@ -108,9 +112,7 @@ def _verdict(models: Sequence[SourceGP], observations: Sequence[Observation]) ->
     known = variances if variances.any() else None
     try:
         # (K, 3)
-        likelihoods = [
-            CoregionalisedGP(model, "standardise").log_likelihoods(networks, scores, known) for model in models
-        ]
+        likelihoods = [CoregionalisedGP(model, TRANSFORM).log_likelihoods(networks, scores, known) for model in models]
     except NumericalError:
         return NONE
     weights = np.array([model.weight for model in models])

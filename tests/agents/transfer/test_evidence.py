@@ -9,6 +9,7 @@ from archive import agents
 from archive.agents.base import History, Observation
 from archive.agents.transfer import coordinator
 from archive.agents.transfer.evidence import FIRST, Evidence
+from archive.agents.transfer.source_model import grouped
 from archive.errors import UnknownNameError
 from tests.agents.transfer.test_coordinator import half, search, source
 from tests.support.listed import score, small_table
@@ -38,6 +39,25 @@ def test_a_source_that_says_nothing_changes_nothing(space):
     evaluated, correlations = search(agent, [shuffled], 12)
     assert evaluated == search(agent, [], 12)[0]
     assert correlations == {"s": 0.0}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_evidence_counts_the_best_scores_most(seed, space):
+    def value(cell):
+        # Cells without a convolution are far behind, and differ by more than all others.
+        return score(cell) if score(cell) >= 1.0 else -9.0 - 2.0 * (len(cell.edges) % 5)
+
+    def evidence(values):
+        transfer = coordinator.Transfer(space, rule="evidence")
+        (group,) = grouped((source(known, values),))
+        return Evidence().verdict(transfer._fitted(group), seen).nats
+
+    known = half(space)
+    seen = tuple(Observation(one, value(one), one.key) for one in list(space.members())[::4])
+    values = np.array([value(one) for one in known])
+    only_bad_from_good, good = values.copy(), values >= 1.0
+    only_bad_from_good[good] = np.random.default_rng(seed).permutation(values[good])
+    assert evidence(values) > 2.0 * evidence(only_bad_from_good)
 
 
 @pytest.mark.parametrize("variance", [0.0, 0.01])
