@@ -172,12 +172,12 @@ class Transfer:
             return []
         all_spaces = len(history.usable) < OTHER_SPACES
         active = [group for group in self._usable(history) if all_spaces or group.space == self.space.name]
-        fitted = [models for models in map(self._fitted, active) if models]
+        fitted = [models for models in map(self.models_of, active) if models]
         if self.rule == "trusted":
             return fitted
         verdicts = [(models, self._evidence.verdict(models, history.usable)) for models in fitted]
         supported = [
-            self._fitted(replace(models[0].group, reversed=True)) if verdict.reversed else models
+            self.models_of(replace(models[0].group, reversed=True)) if verdict.reversed else models
             for models, verdict in verdicts
             if verdict.suffices
         ]
@@ -193,7 +193,8 @@ class Transfer:
             for name in _members(self.space)
         ]
 
-    def _fitted(self, group: SourceGroup) -> SourceModels:
+    def models_of(self, group: SourceGroup) -> SourceModels:
+        """Return the models of a group, one for each kernel, cached; none for too few networks or equal scores."""
         key = (*group.contents, group.reversed)
         with self._lock:
             if key not in self._cache:

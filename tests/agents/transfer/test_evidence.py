@@ -50,7 +50,7 @@ def test_evidence_counts_the_best_scores_most(seed, space):
     def evidence(values):
         transfer = coordinator.Transfer(space, rule="evidence")
         (group,) = grouped((source(known, values),))
-        return Evidence().verdict(transfer._fitted(group), seen).nats
+        return Evidence().verdict(transfer.models_of(group), seen).nats
 
     known = half(space)
     seen = tuple(Observation(one, value(one), one.key) for one in list(space.members())[::4])
