@@ -2,19 +2,25 @@
 
 | symbol | meaning                                                                                 | shape  |
 |--------|-----------------------------------------------------------------------------------------|--------|
-| y      | scores of the study's own evaluations, transformed by `log-regret` and standardised     | (n,)   |
+| y      | scores of the study's own evaluations, transformed and standardised                     | (n,)   |
 | rho    | correlation of the two tasks (`surrogates.gp.coregionalised`)                           | scalar |
 | k, w_k | models of the source, one for each kernel; their stacking weights                       | (K,)   |
 | E      | log sum_k w_k p(y | k, rho != 0) - log sum_k w_k p(y | k, rho = 0)                      | nats   |
 
 Both likelihoods are marginal: over the grids of correlations and of noise levels, with their prior probabilities. A
-source takes part where E >= `LEAST_NATS`. There is no evidence before `FIRST` evaluations. If rho is more probably
-negative than positive, the source is `reversed`: models of its negated scores replace its own.
+source takes part where E >= `LEAST_NATS` under both transforms of `TRANSFORMS`. There is no evidence before `FIRST`
+evaluations. If rho is more probably negative than positive, the source is `reversed`: models of its negated scores
+replace its own.
+
+| transform     | E is evidence                                                                                       |
+|---------------|-----------------------------------------------------------------------------------------------------|
+| `standardise` | that the source tells bad networks from good ones                                                   |
+| `log-regret`  | that it tells the best networks from good ones, too: resolution is highest near the best score      |
 
 A source without evidence changes no proposal. Networks that a source recommends before there is evidence are mostly
 better than those of an initial design. But they delay the study's own search, if the source tells bad networks from
-good ones and not which of the good ones is best. The transform is therefore that of the models: its resolution is
-highest for the best scores, so that such a source seldom has evidence (docs/benchmarks.md).
+good ones and not which of the good ones is best. Few scores are near the best one, so that `log-regret` alone finds
+evidence by chance more often than both transforms do (docs/benchmarks.md).
 
 The Bayes factor tells sources apart better than the leave-one-out density of the stacked models does. After ten
 evaluations of TransNAS-Bench-101, E has a median of 2.8 nats from scene to object classification with 200 evaluations
@@ -37,13 +43,14 @@ from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP
 from archive.agents.surrogates.gp.correlation_grid import LogLikelihoods
 from archive.agents.transfer.source_model import SourceGP
+from archive.architecture.graph import Architecture
 from archive.errors import NumericalError
 
 FIRST = 5
 """Least number of evaluations."""
 
-TRANSFORM = "log-regret"
-"""Outcome transform of the scores, with noise, too."""
+TRANSFORMS = ("standardise", "log-regret")
+"""Outcome transforms of the scores, with noise, too."""
 
 LEAST_NATS = 1.0
 """Least evidence for a source that takes part."""
@@ -77,17 +84,17 @@ class Evidence:
     """Evidence for sources, cached. Threads may share one.
 
     Args:
-        transform: Outcome transform of the scores.
+        transforms: Outcome transforms of the scores.
     """
 
-    def __init__(self, transform: str = TRANSFORM) -> None:
+    def __init__(self, transforms: Sequence[str] = TRANSFORMS) -> None:
         """Start with an empty cache."""
-        self.transform = transform
+        self.transforms = tuple(transforms)
         self._cache: OrderedDict[Hashable, Verdict] = OrderedDict()
         self._lock = Lock()
 
     def verdict(self, models: Sequence[SourceGP], observations: Sequence[Observation]) -> Verdict:
-        """Return the evidence for a source.
+        """Return the evidence for a source: the least of all transforms.
 
         It is 0 nats for fewer than `FIRST` evaluations, for equal scores, and for scores without a finite likelihood.
 
@@ -114,13 +121,19 @@ class Evidence:
         networks = [one.architecture.functional for one in observations]
         variances: Array = np.array([one.variance for one in observations], np.float64)
         known = variances if variances.any() else None
-        try:
-            # (K, 3)
-            likelihoods = [
-                CoregionalisedGP(model, self.transform).log_likelihoods(networks, scores, known) for model in models
-            ]
-        except NumericalError:
-            return NONE
-        weights = np.array([model.weight for model in models])
-        total = LogLikelihoods(*logsumexp(likelihoods, axis=0, b=weights[:, None]).tolist())
-        return Verdict(total.correlated - total.uncorrelated, total.reversed > total.correlated - math.log(2.0))
+        verdicts = [_under(transform, models, networks, scores, known) for transform in self.transforms]
+        return min(verdicts, key=lambda verdict: verdict.nats)
+
+
+def _under(
+    transform: str, models: Sequence[SourceGP], networks: Sequence[Architecture], scores: Array, known: Array | None
+) -> Verdict:
+    """Return the evidence under one outcome transform."""
+    try:
+        # (K, 3)
+        likelihoods = [CoregionalisedGP(model, transform).log_likelihoods(networks, scores, known) for model in models]
+    except NumericalError:
+        return NONE
+    weights = np.array([model.weight for model in models])
+    total = LogLikelihoods(*logsumexp(likelihoods, axis=0, b=weights[:, None]).tolist())
+    return Verdict(total.correlated - total.uncorrelated, total.reversed > total.correlated - math.log(2.0))

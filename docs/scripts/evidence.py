@@ -1,4 +1,4 @@
-"""Evidence for a source of a warm start after some evaluations, by the outcome transform of the scores.
+"""Evidence for a source of a warm start after some evaluations, by the outcome transforms of the scores.
 
     python docs/scripts/evidence.py --source transnas-scene --target transnas-object --seeds 20 --after 5 10 20
 
@@ -7,7 +7,7 @@
 | nats       | Bayes factor of a correlation of the tasks (`archive.agents.transfer.evidence`), median        |
 | takes part | share of the searches in which `portfolio` would use the source                                |
 | loo        | gain of the source's models in leave-one-out log density of the stacked models, in nats,       |
-|            | median; it has the transform of the row                                                        |
+|            | median; with the transform of the row, the last one if there are two                           |
 
 The evaluations are those of `portfolio` on the target without a source. Sources are searches by regularized evolution,
 as of `archive bench transfer --matrix`.
@@ -32,12 +32,18 @@ from archive.agents.transfer.source_model import grouped
 from archive.trainer.tasks import registry
 from archive.trainer.tasks.tabular import TabularTask
 
-TRANSFORMS = ("standardise", "compress-below-median", "log-regret")
+RULES: list[tuple[str, ...]] = [
+    ("standardise",),
+    ("compress-below-median",),
+    ("log-regret",),
+    ("standardise", "log-regret"),
+]
+"""Transforms that are compared; a source needs evidence under all transforms of a rule."""
 
 
-def row(models: SourceModels, seen: list[Observation], task: TabularTask, transform: str) -> list[float]:
+def row(models: SourceModels, seen: list[Observation], task: TabularTask, rule: tuple[str, ...]) -> list[float]:
     """Return the columns of the report: nats, whether the source takes part, loo."""
-    verdict, space = Evidence(transform).verdict(models, seen), task.search_space()
+    verdict, space, transform = Evidence(rule).verdict(models, seen), task.search_space(), rule[-1]
     networks, scores = [one.architecture.functional for one in seen], np.array([one.score for one in seen])
     rng = np.random.default_rng(0)
     own = [member_model(name, space).surrogate(transform).fit(networks, scores, rng) for name in defaults(space)]
@@ -65,21 +71,21 @@ def main() -> None:
     if not isinstance(source, TabularTask) or not isinstance(target, TabularTask):
         parser.error("source and target must be tabular tasks")
     transfer = Transfer(target.search_space(), rule="evidence")
-    rows: dict[tuple[str, int], list[list[float]]] = {}
+    rows: dict[tuple[tuple[str, ...], int], list[list[float]]] = {}
     for seed in range(asked.seeds):
         # The source has other initial networks than the target.
         known = search("regularized-evolution", source, 1000 + seed, asked.evaluations)
         study = SourceStudy("source", source.name, source.protocol().name, source.search_space().name, tuple(known))
         models = transfer.models_of(grouped((study,))[0])
         seen = search("portfolio", target, seed, max(asked.after))
-        for transform in TRANSFORMS:
+        for rule in RULES:
             for after in asked.after:
-                rows.setdefault((transform, after), []).append(row(models, seen[:after], target, transform))
+                rows.setdefault((rule, after), []).append(row(models, seen[:after], target, rule))
     print(f"{asked.source} to {asked.target}, {asked.evaluations} evaluations of the source, {asked.seeds} seeds")
-    print("transform              after  nats  takes part   loo")
-    for (transform, after), found in rows.items():
+    print("transforms                after  nats  takes part   loo")
+    for (rule, after), found in rows.items():
         nats, parts, gains = np.array(found).T
-        print(f"{transform:22} {after:5} {np.median(nats):5.1f} {parts.mean():11.2f} {np.median(gains):5.1f}")
+        print(f"{', '.join(rule):25} {after:5} {np.median(nats):5.1f} {parts.mean():11.2f} {np.median(gains):5.1f}")
 
 
 if __name__ == "__main__":
