@@ -23,8 +23,9 @@ good ones and not which of the good ones is best. Few scores are near the best o
 evidence by chance more often than both transforms do (docs/benchmarks.md).
 
 The Bayes factor tells sources apart better than the leave-one-out density of the stacked models does. After ten
-evaluations of TransNAS-Bench-101, E has a median of 2.8 nats from scene to object classification with 200 evaluations
-of the source (gain of the leave-one-out density: 2.2), and of -3.5 from scene classification to autoencoding (0.2).
+evaluations of TransNAS-Bench-101, the lesser E has a median of 2.6 nats from scene to object classification with 200
+evaluations of the source (gain of the leave-one-out density: 2.2), and of -3.6 from scene classification to
+autoencoding (0.2): `python docs/scripts/evidence.py`.
 """
 
 from __future__ import annotations
