@@ -100,7 +100,7 @@ class RecommendedProposal(JsonObject):
 
 
 class RecommendedPareto(JsonObject):
-    """Networks of a study with several noisy objectives whose expected values no other one dominates.
+    """Networks that no other one dominates in expected values, in a study with several noisy objectives.
 
     Attributes:
         noise: Estimated standard deviation of an evaluation in each objective, by name: 0 without noise, null where no

@@ -105,7 +105,7 @@ def list_fleets(ctx: click.Context, as_json: bool) -> None:
 @click.option(
     "--forget",
     is_flag=True,
-    help="Remove fleets from the list whose engine cannot be asked. Trainers that still run end when they are idle.",
+    help="Remove fleets with an unreachable engine from the list. Trainers that still run end when they are idle.",
 )
 @json_option
 @click.pass_context

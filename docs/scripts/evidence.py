@@ -19,7 +19,7 @@ import argparse
 from collections.abc import Sequence
 
 import numpy as np
-from misfit import search
+from misfit import search, tabular
 from scipy.special import logsumexp
 
 from archive.agents.base import Observation, SourceStudy
@@ -29,7 +29,6 @@ from archive.agents.surrogates.stacking import FittedMember, loo_log_densities, 
 from archive.agents.transfer.coordinator import SourceModels, Transfer
 from archive.agents.transfer.evidence import Evidence
 from archive.agents.transfer.source_model import grouped
-from archive.trainer.tasks import registry
 from archive.trainer.tasks.tabular import TabularTask
 
 RULES: list[tuple[str, ...]] = [
@@ -67,9 +66,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--after", type=int, nargs="+", default=[5, 10, 20])
     asked = parser.parse_args()
-    source, target = registry.get(asked.source), registry.get(asked.target)
-    if not isinstance(source, TabularTask) or not isinstance(target, TabularTask):
-        parser.error("source and target must be tabular tasks")
+    source, target = tabular(parser, asked.source), tabular(parser, asked.target)
     transfer = Transfer(target.search_space(), rule="evidence")
     rows: dict[tuple[tuple[str, ...], int], list[list[float]]] = {}
     for seed in range(asked.seeds):
@@ -77,6 +74,8 @@ def main() -> None:
         known = search("regularized-evolution", source, 1000 + seed, asked.evaluations)
         study = SourceStudy("source", source.name, source.protocol().name, source.search_space().name, tuple(known))
         models = transfer.models_of(grouped((study,))[0])
+        if not models:
+            parser.error(f"a model of the source needs more than {asked.evaluations} evaluations: --evaluations")
         seen = search("portfolio", target, seed, max(asked.after))
         for rule in RULES:
             for after in asked.after:

@@ -34,12 +34,24 @@ from archive.agents.surrogates.base import Posterior
 from archive.agents.surrogates.gp.fitted import FittedGP
 from archive.agents.surrogates.stacking import loo_log_densities, stacking_weights
 from archive.architecture.codec import from_nasbench201
+from archive.errors import ArchiveError
 from archive.store.records import sign
 from archive.trainer.tasks import registry
 from archive.trainer.tasks.tabular import TabularTask
 
 MEMBERS = ("subtrees", "topology", "structure", "ngrams", "paths", "choices", "patterns")
 TRANSFORM = "log-regret"
+
+
+def tabular(parser: argparse.ArgumentParser, name: str) -> TabularTask:
+    """Return the tabular task of a name; ends the script if there is none."""
+    try:
+        task = registry.get(name)
+    except ArchiveError as error:
+        parser.error(str(error))
+    if not isinstance(task, TabularTask):
+        parser.error(f"{name} is not a tabular task")
+    return task
 
 
 def search(kind: str, task: TabularTask, seed: int, budget: int) -> list[Observation]:
@@ -109,9 +121,7 @@ def main() -> None:
     parser.add_argument("--after", type=int, nargs="+", default=[20, 40, 60])
     parser.add_argument("--member", action="append", help="Members; all of them by default.")
     asked = parser.parse_args()
-    task, names = registry.get(asked.task), asked.member or list(MEMBERS)
-    if not isinstance(task, TabularTask):
-        parser.error(f"{asked.task} is not a tabular task")
+    task, names = tabular(parser, asked.task), asked.member or list(MEMBERS)
     histories = [search(asked.agent, task, seed, max(asked.after)) for seed in range(asked.seeds)]
     print(f"{asked.task}, histories of {asked.agent}, mean of {asked.seeds} seeds")
     print("after member       rho   top     z   loo noise weight")
