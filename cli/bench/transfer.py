@@ -78,6 +78,13 @@ if TYPE_CHECKING:
     default=1,
     help="Divide the sizes of the source studies by N, for a quick look.",
 )
+@click.option(
+    "--controls",
+    type=Count(0),
+    default=1,
+    help="Repetitions of each cold start with the same first networks and other ones after them: their rows show how "
+    "far behind a search is by chance.",
+)
 @click.option("--run", "run_name", metavar="NAME", default=__version__, help="Name of the run; a new name starts over.")
 @click.option("--processes", type=Count(1), show_default="one per core", help="Number of searches at a time.")
 @json_option
@@ -93,6 +100,7 @@ def transfer(
     seeds: int | None,
     budget: int | None,
     shrink: int,
+    controls: int,
     run_name: str,
     processes: int | None,
     as_json: bool,
@@ -106,11 +114,12 @@ def transfer(
     --matrix measures whether a warm start ever hurts, on NAS-Bench-201 and TransNAS-Bench-101, or between the tasks of
     --task: "worst beside cold" is the largest excess of the mean regret over that of cold starts after ten queries or
     more. "errors" is the largest in standard errors of the differences, seed by seed, and "own errors" in standard
-    errors of the mean regret. With noise, regret is that of the network that archive study best would recommend,
-    computed after every fifth query.
+    errors of the mean regret. The same numbers in the rows cold-again-1, … are those of cold starts with other draws:
+    what chance does. With noise, regret is that of the network that archive study best would recommend, computed after
+    every fifth query.
     """
     from archive.agents.benchmarks.search.contestants import contestant
-    from archive.agents.benchmarks.transfer.plan import TransferPlan, alter
+    from archive.agents.benchmarks.transfer.plan import TransferPlan, alter, copy_starts
     from archive.agents.benchmarks.transfer.rows import rows
     from archive.agents.benchmarks.transfer.scenarios import scenarios as named
     from archive.api import connect
@@ -126,12 +135,15 @@ def transfer(
         budget=budget or defaults[1],
         run=f"{run_name}-transfer" + (f"-{shrink}" if shrink > 1 else ""),
         shrink=shrink,
+        controls=controls,
     )
     settings, most = bench_settings(ctx), processes or cpu_count.available()
     with connect(settings) as archive:
         _search(archive, settings, plan.sources(), most, "sources")
         alter(archive, plan)
         _search(archive, settings, plan.targets(), most, "searches")
+        copy_starts(archive, plan)
+        _search(archive, settings, [control for control, _ in plan.control_pairs()], most, "controls")
         results = rows(archive, plan)
     _show(plan, results, as_json)
 

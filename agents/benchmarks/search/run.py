@@ -19,6 +19,7 @@ from archive.agents.base import Agent, History, Observation, Suggestion
 from archive.agents.benchmarks.search.plan import STARTER, StudyJob
 from archive.agents.loop import FAILURES
 from archive.agents.proxies.study_scores import basis_of
+from archive.architecture.graph import Architecture
 from archive.errors import SearchError, TrainingError
 from archive.spaces import stored_spaces
 from archive.spaces.base import Space
@@ -65,17 +66,17 @@ def search(
         seconds = time.process_time() - began
         if not suggestions:
             return
-        answered = [(one, _answer(job, one, past.total + at)) for at, one in enumerate(suggestions)]
+        outcomes = [(one, _outcome(job, one, past.total + at)) for at, one in enumerate(suggestions)]
         made = archive.proposals.create(
             *(study.name, ids[agent], suggestions),
-            outcomes=[outcome for _, outcome in answered],
+            outcomes=[outcome for _, outcome in outcomes],
             after=past.total,
             # Repeated proposals stay visible and are counted.
             unique=False,
             basis={**past.basis, "wanted": count, **provenance.correlations_of(suggestions)},
             seconds=seconds,
         )
-        past.add([proposal.id for proposal in made], answered, ids[agent])
+        past.add([proposal.id for proposal in made], outcomes, ids[agent])
         progress(len(made))
 
 
@@ -92,6 +93,18 @@ def opened(archive: Archive, job: StudyJob) -> Study:
 def register(archive: Archive, agent: Agent) -> str:
     """Return the id of an agent, stored if it is new."""
     return archive.proposals.register_agent(agent.kind, agent.config, __version__)
+
+
+def result_of(job: StudyJob, architecture: Architecture, number: int) -> Result:
+    """Return the result of the proposal of a number.
+
+    Searches of one run and seed have the same noise for the same network at the same place: they differ by their
+    proposals alone.
+
+    Raises:
+        TrainingError: The network has no value.
+    """
+    return job.problem.evaluated(architecture, f"{job.run}/seed{job.seed}#{number}")
 
 
 class _Past:
@@ -171,11 +184,8 @@ class _Past:
             )
 
 
-def _answer(job: StudyJob, suggestion: Suggestion, number: int) -> Result | str:
-    # Searches of one run and seed have the same noise for the same network at the same place: they differ by their
-    # proposals alone.
-    query = f"{job.run}/seed{job.seed}#{number}"
+def _outcome(job: StudyJob, suggestion: Suggestion, number: int) -> Result | str:
     try:
-        return job.problem.evaluated(suggestion.architecture, query)
+        return result_of(job, suggestion.architecture, number)
     except TrainingError as error:
         return error.reason

@@ -1,6 +1,11 @@
 """Plan of a comparison of warm starts: source studies, their altered copies, and the studies that start from them.
 
 Sources and targets are studies of an archive: after an interruption, the same run continues.
+
+A control repeats a cold start. It has the same first `FIRST` networks, as a warm start has that waits for evidence, and
+then draws others. Cold starts and controls differ by chance alone. Hence the difference between them is what chance
+does to the difference between cold and warm starts. An agent that chooses without chance after these networks, such as
+`portfolio` on a table of at most a thousand networks, repeats its cold starts exactly.
 """
 
 from __future__ import annotations
@@ -15,13 +20,17 @@ from archive import agents
 from archive.agents.base import Suggestion
 from archive.agents.benchmarks.search.contestants import Contestant, contestant
 from archive.agents.benchmarks.search.plan import STARTER, Problem, StudyJob
-from archive.agents.benchmarks.search.run import opened, register
+from archive.agents.benchmarks.search.run import opened, register, result_of
 from archive.agents.benchmarks.transfer.scenarios import Scenario, SourceDesign
+from archive.agents.transfer.evidence import FIRST
 from archive.errors import UsageError
 from archive.store.records import Result
 
 if TYPE_CHECKING:
     from archive.api import Archive
+
+SEEDS_APART = 10_000
+"""Difference between the seeds of a cold start and of its first control, and so on."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,7 @@ class TransferPlan:
         budget: Most evaluations of a target; it ends with the best network of the table.
         run: Name of the run.
         shrink: Divisor of the budgets of sources, for a quick run.
+        controls: Number of controls of each cold start.
 
     Raises:
         UsageError: The agent is a team, or does not learn from other tasks; a table without noise has fewer networks
@@ -49,6 +59,7 @@ class TransferPlan:
     budget: int
     run: str
     shrink: int = 1
+    controls: int = 0
 
     def __post_init__(self) -> None:
         """Check the agent, and the sizes of the sources."""
@@ -83,6 +94,16 @@ class TransferPlan:
     def cold(self, task: str) -> list[StudyJob]:
         """Return the studies of a task without sources, by seed."""
         return [self._target(task, seed) for seed in range(self.seeds)]
+
+    def repeated(self, task: str, number: int) -> list[StudyJob]:
+        """Return the controls of a number, from 1 on, of the cold starts of a task, by seed."""
+        return [replace(job, seed=number * SEEDS_APART + job.seed) for job in self.cold(task)]
+
+    def control_pairs(self) -> Iterator[tuple[StudyJob, StudyJob]]:
+        """Yield each control, and the cold start that it repeats."""
+        for task in self.tasks:
+            for number in range(1, self.controls + 1):
+                yield from zip(self.repeated(task, number), self.cold(task), strict=True)
 
     def warm(self, scenario: Scenario) -> list[StudyJob]:
         """Return the studies of a scenario, by seed."""
@@ -132,3 +153,16 @@ def alter(archive: Archive, plan: TransferPlan) -> None:
         archive.proposals.create(
             study.name, register(archive, agent), suggestions, outcomes=results, after=0, unique=False
         )
+
+
+def copy_starts(archive: Archive, plan: TransferPlan) -> None:
+    """Store the first networks of the cold starts in their controls, except for controls that have begun."""
+    for control, cold in plan.control_pairs():
+        study = opened(archive, control)
+        if archive.studies.snapshot(study.name).proposals:
+            continue
+        seen = archive.studies.evaluations(cold.study.name, curves=False)[:FIRST]
+        suggestions = [Suggestion(one.architecture) for one in seen]
+        results = [result_of(cold, one.architecture, one.number) for one in seen if one.number is not None]
+        starter = register(archive, agents.get(STARTER, cold.problem.search_space()))
+        archive.proposals.create(study.name, starter, suggestions, outcomes=results, after=0, unique=False)

@@ -11,7 +11,9 @@ With noise the regret is that of the recommended network (`archive.agents.benchm
 luckiest one: a search that finds many good networks has more of them to be lucky with.
 
 A warm and a cold start of one seed have the same draws, so that w - c varies less than w where a source changes little:
-the largest of thirty such ratios is often above 1 where a few searches differ by chance.
+the largest of thirty such ratios is often above 1 where a few searches differ by chance. All scenarios of a target have
+the cold starts in common, whose luck is in each of their ratios. The rows of controls (`transfer.plan`) show how large
+these ratios are by chance.
 """
 
 from __future__ import annotations
@@ -39,6 +41,9 @@ Floats = NDArray[np.float64]
 COLD = "cold"
 """Name of the searches without sources."""
 
+AGAIN = "cold-again-{}"
+"""Name of their controls of a number."""
+
 QUERIES = (1, 3, 10, 20, 40)
 """Numbers of queries after which regret is reported."""
 
@@ -51,7 +56,7 @@ class Row(NamedTuple):
 
     Attributes:
         target: Task of the studies.
-        scenario: Name of the scenario, or `cold`.
+        scenario: Name of the scenario, or `cold`, or that of a control.
         seeds: Number of target studies.
         to_best: Median number of queries until the best network; None where half of them never found it.
         slowest: The largest number of queries until the best network; None where a study never found it.
@@ -79,11 +84,17 @@ class Row(NamedTuple):
 
 
 def rows(archive: Archive, plan: TransferPlan) -> list[Row]:
-    """Return a row for the cold starts of each target, then one a scenario; those without evaluations are left out."""
+    """Return a row for the cold starts of each target, for each of their controls, and for each scenario.
+
+    Those without evaluations are left out.
+    """
     results = []
     for task in plan.tasks:
         cold = _searched(archive, plan.cold(task))
         results.append(_row(archive, plan, (task, COLD, ()), cold, cold))
+        for number in range(1, plan.controls + 1):
+            if again := _searched(archive, plan.repeated(task, number)):
+                results.append(_row(archive, plan, (task, AGAIN.format(number), ()), again, cold))
         for scenario in plan.scenarios:
             if scenario.target == task and (warm := _searched(archive, jobs := plan.warm(scenario))):
                 results.append(_row(archive, plan, (task, scenario.name, jobs), warm, cold))
@@ -129,13 +140,13 @@ class _Searched(NamedTuple):
 
 
 def _searched(archive: Archive, jobs: Sequence[StudyJob]) -> dict[int, _Searched]:
-    """Return each study with evaluations, by seed."""
+    """Return each study with evaluations, by the position of its seed."""
     by_seed = {}
-    for job, trace in zip(jobs, traces(archive, jobs), strict=True):
+    for at, (job, trace) in enumerate(zip(jobs, traces(archive, jobs), strict=True)):
         if trace.values:
             incumbent = regrets(job, trace.values, trace.keys)
             shown = recommended_curve(job, trace.values, trace.keys) if job.problem.noise else incumbent
-            by_seed[job.seed] = _Searched(shown, first_best(incumbent) or math.inf)
+            by_seed[at] = _Searched(shown, first_best(incumbent) or math.inf)
     return by_seed
 
 

@@ -66,9 +66,13 @@ def test_a_matrix_of_the_columns_of_a_table(tmp_path, capsys, table):
     finally:
         embedded.stop(bench)
     sources = ["50", "200", "200-reversed", "200-shuffled"]
-    assert [row["scenario"] for row in compared] == ["cold", *(f"settings-two~0.01-{source}" for source in sources)]
+    assert [row["scenario"] for row in compared] == [
+        "cold",
+        "cold-again-1",
+        *(f"settings-two~0.01-{source}" for source in sources),
+    ]
     assert {row["target"] for row in compared} == {tasks[0]}
-    assert len(names) == 4 + 5
+    assert len(names) == 4 + 6
     assert not any("settings-one" in name for name in names if "source" in name)
 
 
