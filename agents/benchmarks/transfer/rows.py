@@ -44,7 +44,7 @@ COLD = "cold"
 AGAIN = "cold-again-{}"
 """Name of their controls of a number."""
 
-QUERIES = (1, 3, 10, 20, 40)
+QUERIES = (1, 3, 10, 20, 30, 40)
 """Numbers of queries after which regret is reported."""
 
 FROM = 10
