@@ -2,25 +2,23 @@
 
 | symbol | meaning                                                                                 | shape  |
 |--------|-----------------------------------------------------------------------------------------|--------|
-| y      | scores of the study's own evaluations, transformed and standardised                     | (n,)   |
+| y      | scores of the study's own evaluations, standardised                                     | (n,)   |
 | rho    | correlation of the two tasks (`surrogates.gp.coregionalised`)                           | scalar |
 | k, w_k | models of the source, one for each kernel; their stacking weights                       | (K,)   |
 | E      | log sum_k w_k p(y | k, rho != 0) - log sum_k w_k p(y | k, rho = 0)                      | nats   |
 
 Both likelihoods are marginal: over the grids of correlations and of noise levels, with their prior probabilities. A
-source takes part where E >= `LEAST_NATS` under both transforms of `TRANSFORMS`. There is no evidence before `FIRST`
-evaluations. If rho is more probably negative than positive, the source is `reversed`: models of its negated scores
-replace its own.
-
-| transform     | E is evidence                                                                                       |
-|---------------|-----------------------------------------------------------------------------------------------------|
-| `standardise` | that the source tells bad networks from good ones                                                   |
-| `log-regret`  | that it tells the best networks from good ones, too: resolution is highest near the best score      |
+source takes part where E >= `LEAST_NATS`. There is no evidence before `FIRST` evaluations. If rho is more probably
+negative than positive, the source is `reversed`: models of its negated scores replace its own.
 
 A source without evidence changes no proposal. Networks that a source recommends before there is evidence are mostly
-better than those of an initial design. But they delay the study's own search, if the source tells bad networks from
-good ones and not which of the good ones is best. Few scores are near the best one, so that `log-regret` alone finds
-evidence by chance more often than both transforms do (docs/benchmarks.md).
+better than those of an initial design. But if the source tells bad networks from good ones and not which of the good
+ones is best, they delay the study's own search.
+
+The transform is that of standardised scores, not the `log-regret` of the models. Few scores are near the best one,
+where `log-regret` resolves most: unrelated sources have evidence by chance more often, and related ones have it later.
+Evidence under both transforms delays related sources as well, and no source is less behind a cold start with it
+(docs/benchmarks.md).
 
 The Bayes factor tells sources apart better than the leave-one-out density of the stacked models does. After ten
 evaluations of TransNAS-Bench-101, the lesser E has a median of 2.6 nats from scene to object classification with 200
@@ -44,14 +42,13 @@ from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP
 from archive.agents.surrogates.gp.correlation_grid import LogLikelihoods
 from archive.agents.transfer.source_model import SourceGP
-from archive.architecture.graph import Architecture
 from archive.errors import NumericalError
 
 FIRST = 5
 """Least number of evaluations."""
 
-TRANSFORMS = ("standardise", "log-regret")
-"""Outcome transforms of the scores, with noise, too."""
+TRANSFORM = "standardise"
+"""Outcome transform of the scores, with noise, too."""
 
 LEAST_NATS = 1.0
 """Least evidence for a source that takes part."""
@@ -85,17 +82,17 @@ class Evidence:
     """Evidence for sources, cached. Threads may share one.
 
     Args:
-        transforms: Outcome transforms of the scores.
+        transform: Outcome transform of the scores.
     """
 
-    def __init__(self, transforms: Sequence[str] = TRANSFORMS) -> None:
+    def __init__(self, transform: str = TRANSFORM) -> None:
         """Start with an empty cache."""
-        self.transforms = tuple(transforms)
+        self.transform = transform
         self._cache: OrderedDict[Hashable, Verdict] = OrderedDict()
         self._lock = Lock()
 
     def verdict(self, models: Sequence[SourceGP], observations: Sequence[Observation]) -> Verdict:
-        """Return the evidence for a source: the least of all transforms.
+        """Return the evidence for a source.
 
         It is 0 nats for fewer than `FIRST` evaluations, for equal scores, and for scores without a finite likelihood.
 
@@ -122,19 +119,13 @@ class Evidence:
         networks = [one.architecture.functional for one in observations]
         variances: Array = np.array([one.variance for one in observations], np.float64)
         known = variances if variances.any() else None
-        verdicts = [_under(transform, models, networks, scores, known) for transform in self.transforms]
-        return min(verdicts, key=lambda verdict: verdict.nats)
-
-
-def _under(
-    transform: str, models: Sequence[SourceGP], networks: Sequence[Architecture], scores: Array, known: Array | None
-) -> Verdict:
-    """Return the evidence under one outcome transform."""
-    try:
-        # (K, 3)
-        likelihoods = [CoregionalisedGP(model, transform).log_likelihoods(networks, scores, known) for model in models]
-    except NumericalError:
-        return NONE
-    weights = np.array([model.weight for model in models])
-    total = LogLikelihoods(*logsumexp(likelihoods, axis=0, b=weights[:, None]).tolist())
-    return Verdict(total.correlated - total.uncorrelated, total.reversed > total.correlated - math.log(2.0))
+        try:
+            # (K, 3)
+            likelihoods = [
+                CoregionalisedGP(model, self.transform).log_likelihoods(networks, scores, known) for model in models
+            ]
+        except NumericalError:
+            return NONE
+        weights = np.array([model.weight for model in models])
+        total = LogLikelihoods(*logsumexp(likelihoods, axis=0, b=weights[:, None]).tolist())
+        return Verdict(total.correlated - total.uncorrelated, total.reversed > total.correlated - math.log(2.0))

@@ -5,9 +5,9 @@
 | column     | meaning                                                                                        |
 |------------|------------------------------------------------------------------------------------------------|
 | nats       | Bayes factor of a correlation of the tasks (`archive.agents.transfer.evidence`), median        |
-| takes part | share of the searches in which `portfolio` would use the source                                |
+| takes part | share of the searches in which a source with as many nats takes part                           |
 | loo        | gain of the source's models in leave-one-out log density of the stacked models, in nats,       |
-|            | median; with the transform of the row, the last one if there are two                           |
+|            | median                                                                                         |
 
 The evaluations are those of `portfolio` on the target without a source. Sources are searches by regularized evolution,
 as of `archive bench transfer --matrix`.
@@ -31,18 +31,13 @@ from archive.agents.transfer.evidence import Evidence
 from archive.agents.transfer.source_model import grouped
 from archive.trainer.tasks.tabular import TabularTask
 
-RULES: list[tuple[str, ...]] = [
-    ("standardise",),
-    ("compress-below-median",),
-    ("log-regret",),
-    ("standardise", "log-regret"),
-]
-"""Transforms that are compared; a source needs evidence under all transforms of a rule."""
+TRANSFORMS = ("standardise", "compress-below-median", "log-regret")
+"""Transforms that are compared; `portfolio` has the first one."""
 
 
-def row(models: SourceModels, seen: list[Observation], task: TabularTask, rule: tuple[str, ...]) -> list[float]:
+def row(models: SourceModels, seen: list[Observation], task: TabularTask, transform: str) -> list[float]:
     """Return the columns of the report: nats, whether the source takes part, loo."""
-    verdict, space, transform = Evidence(rule).verdict(models, seen), task.search_space(), rule[-1]
+    verdict, space = Evidence(transform).verdict(models, seen), task.search_space()
     networks, scores = [one.architecture.functional for one in seen], np.array([one.score for one in seen])
     rng = np.random.default_rng(0)
     own = [member_model(name, space).surrogate(transform).fit(networks, scores, rng) for name in defaults(space)]
@@ -68,7 +63,7 @@ def main() -> None:
     asked = parser.parse_args()
     source, target = tabular(parser, asked.source), tabular(parser, asked.target)
     transfer = Transfer(target.search_space(), rule="evidence")
-    rows: dict[tuple[tuple[str, ...], int], list[list[float]]] = {}
+    rows: dict[tuple[str, int], list[list[float]]] = {}
     for seed in range(asked.seeds):
         # The source has other initial networks than the target.
         known = search("regularized-evolution", source, 1000 + seed, asked.evaluations)
@@ -77,14 +72,14 @@ def main() -> None:
         if not models:
             parser.error(f"a model of the source needs more than {asked.evaluations} evaluations: --evaluations")
         seen = search("portfolio", target, seed, max(asked.after))
-        for rule in RULES:
+        for transform in TRANSFORMS:
             for after in asked.after:
-                rows.setdefault((rule, after), []).append(row(models, seen[:after], target, rule))
+                rows.setdefault((transform, after), []).append(row(models, seen[:after], target, transform))
     print(f"{asked.source} to {asked.target}, {asked.evaluations} evaluations of the source, {asked.seeds} seeds")
-    print("transforms                after  nats  takes part   loo")
-    for (rule, after), found in rows.items():
+    print("transform                 after  nats  takes part   loo")
+    for (transform, after), found in rows.items():
         nats, parts, gains = np.array(found).T
-        print(f"{', '.join(rule):25} {after:5} {np.median(nats):5.1f} {parts.mean():11.2f} {np.median(gains):5.1f}")
+        print(f"{transform:25} {after:5} {np.median(nats):5.1f} {parts.mean():11.2f} {np.median(gains):5.1f}")
 
 
 if __name__ == "__main__":

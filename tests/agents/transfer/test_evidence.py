@@ -41,24 +41,23 @@ def test_a_source_that_says_nothing_changes_nothing(space):
     assert correlations == {"s": 0.0}
 
 
-def test_a_source_must_tell_the_best_networks_from_good_ones_and_bad_ones_from_good_ones(space):
+def test_evidence_for_a_source_that_tells_bad_networks_from_good_ones_and_not_which_is_best(space):
     def value(cell):
         # Cells without a convolution are far behind, and differ by more than all others.
         return score(cell) if score(cell) >= 1.0 else -9.0 - 2.0 * (len(cell.edges) % 5)
 
-    def evidence(values, *transforms):
+    def evidence(*transform):
         transfer = coordinator.Transfer(space, rule="evidence")
         (group,) = grouped((source(known, values),))
-        return Evidence(*transforms).verdict(transfer.models_of(group), seen).nats
+        return Evidence(*transform).verdict(transfer.models_of(group), seen)
 
     known = half(space)
     seen = tuple(Observation(one, value(one), one.key) for one in list(space.members())[::4])
     values = np.array([value(one) for one in known])
-    bad_from_good, good = values.copy(), values >= 1.0
-    bad_from_good[good] = np.random.default_rng(0).permutation(values[good])
-    # A source of equal values knows the best networks best; a shuffled one tells nothing but which are bad.
-    assert evidence(values) == evidence(values, ["standardise"]) < evidence(values, ["log-regret"])
-    assert evidence(bad_from_good) == evidence(bad_from_good, ["log-regret"]) < evidence(bad_from_good, ["standardise"])
+    good = values >= 1.0
+    values[good] = np.random.default_rng(0).permutation(values[good])
+    assert evidence().suffices
+    assert evidence("log-regret").nats < evidence().nats - 2.0
 
 
 @pytest.mark.parametrize("variance", [0.0, 0.01])
