@@ -17,8 +17,8 @@ ones is best, they delay the study's own search.
 
 The transform is that of standardised scores, not the `log-regret` of the models. Few scores are near the best one,
 where `log-regret` resolves most: unrelated sources have evidence by chance more often, and related ones have it later.
-Evidence under both transforms delays related sources as well. Without it, no source is behind a cold start by more than
-a cold start with other draws is (docs/benchmarks.md).
+Evidence under both transforms delays related sources as well. Without it, sources are hardly more behind a cold start
+than a cold start with other draws is (docs/benchmarks.md).
 
 The Bayes factor tells sources apart better than the leave-one-out density of the stacked models does. After ten
 evaluations of TransNAS-Bench-101, E has a median of 4.4 nats from scene to object classification with 200 evaluations

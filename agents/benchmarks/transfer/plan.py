@@ -162,7 +162,9 @@ def copy_starts(archive: Archive, plan: TransferPlan) -> None:
         if archive.studies.snapshot(study.name).proposals:
             continue
         seen = archive.studies.evaluations(cold.study.name, curves=False)[:FIRST]
-        suggestions = [Suggestion(one.architecture) for one in seen]
-        results = [result_of(cold, one.architecture, one.number) for one in seen if one.number is not None]
+        # Only imported evaluations have no number.
+        numbered = [(one.architecture, one.number) for one in seen if one.number is not None]
+        suggestions = [Suggestion(architecture) for architecture, _ in numbered]
+        results = [result_of(cold, architecture, number) for architecture, number in numbered]
         starter = register(archive, agents.get(STARTER, cold.problem.search_space()))
         archive.proposals.create(study.name, starter, suggestions, outcomes=results, after=0, unique=False)

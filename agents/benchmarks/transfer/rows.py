@@ -12,8 +12,8 @@ luckiest one: a search that finds many good networks has more of them to be luck
 
 A warm and a cold start of one seed have the same draws, so that w - c varies less than w where a source changes little:
 the largest of thirty such ratios is often above 1 where a few searches differ by chance. All scenarios of a target have
-the cold starts in common, whose luck is in each of their ratios. The rows of controls (`transfer.plan`) show how large
-these ratios are by chance.
+the same cold starts: if these are lucky, all scenarios seem behind. The rows of controls (`transfer.plan`) show how
+large the ratios are by chance.
 """
 
 from __future__ import annotations
