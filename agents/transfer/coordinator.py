@@ -44,7 +44,7 @@ from archive.agents.surrogates.many.prefix import FIRST as MANY
 from archive.agents.surrogates.stacking import Member, StackedGP
 from archive.agents.surrogates.transformed import OutcomeTransformed, SourceResidual
 from archive.agents.transfer.cell_vocabulary import comparable
-from archive.agents.transfer.evidence import FIRST, Evidence
+from archive.agents.transfer.evidence import FIRST, Evidence, Verdict
 from archive.agents.transfer.source_model import SourceGP, SourceGroup, grouped, learn
 from archive.agents.transfer.source_tasks import too_little
 from archive.architecture.graph import Architecture
@@ -147,12 +147,14 @@ class Transfer:
         return StackedGP([*own, *(CoregionalisedGP(model, transform) for models in groups for model in models)], prior)
 
     def doubted(self, history: History) -> dict[str, float]:
-        """Return a correlation of 0 for each source study that does not take part for lack of evidence."""
-        if self.rule == "trusted" or len(history.usable) < FIRST:
+        """Return a correlation of 0 for each source study that does not take part for lack of evidence.
+
+        A source that takes part no longer, whatever its evidence, is not one of them.
+        """
+        if self.rule == "trusted":
             return {}
-        active = {study for models in self._active(history) for study in best_of(models).studies}
-        groups = self._usable(history)
-        return {one.study: 0.0 for group in groups for one in group.sources if one.study not in active}
+        verdicts = self._verdicts(history)
+        return {study: 0.0 for models, verdict in verdicts if not verdict.suffices for study in best_of(models).studies}
 
     def _usable(self, history: History) -> list[SourceGroup]:
         """Return the groups of sources that a model can be fitted to, those of the same space first."""
@@ -164,24 +166,28 @@ class Transfer:
         return groups[:MOST_GROUPS]
 
     def _active(self, history: History) -> list[SourceModels]:
-        """Return the models of the groups that take part.
-
-        After `OTHER_SPACES` evaluations, these are of the same space only.
-        """
-        if self.rule == "evidence" and not FIRST <= len(history.usable) <= MOST_EVALUATIONS:
-            return []
-        all_spaces = len(history.usable) < OTHER_SPACES
-        active = [group for group in self._usable(history) if all_spaces or group.space == self.space.name]
-        fitted = [models for models in map(self.models_of, active) if models]
+        """Return the models of the groups that take part."""
         if self.rule == "trusted":
-            return fitted
-        verdicts = [(models, self._evidence.verdict(models, history.usable)) for models in fitted]
+            return self._considered(history)
         supported = [
             self.models_of(replace(models[0].group, reversed=True)) if verdict.reversed else models
-            for models, verdict in verdicts
+            for models, verdict in self._verdicts(history)
             if verdict.suffices
         ]
         return [models for models in supported if models]
+
+    def _verdicts(self, history: History) -> list[tuple[SourceModels, Verdict]]:
+        """Return the models of the groups that evidence decides on, and the evidence."""
+        if not FIRST <= len(history.usable) <= MOST_EVALUATIONS:
+            return []
+        considered = self._considered(history)
+        return [(models, self._evidence.verdict(models, history.usable)) for models in considered]
+
+    def _considered(self, history: History) -> list[SourceModels]:
+        """Return the models of all groups; after `OTHER_SPACES` evaluations, of those of the same space."""
+        all_spaces = len(history.usable) < OTHER_SPACES
+        groups = [group for group in self._usable(history) if all_spaces or group.space == self.space.name]
+        return [models for models in map(self.models_of, groups) if models]
 
     @cached_property
     def _models(self) -> list[MemberModel]:

@@ -102,7 +102,8 @@ class Evidence:
         """
         if len(observations) < FIRST:
             return NONE
-        key = (tuple((one.id, one.score, one.variance) for one in observations), tuple(models[0].group.contents))
+        evaluated = tuple((one.architecture.key, one.score, one.variance) for one in observations)
+        key = (evaluated, tuple(models[0].group.contents))
         with self._lock:
             if key not in self._cache:
                 self._cache[key] = self._verdict(models, observations)

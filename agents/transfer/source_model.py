@@ -75,9 +75,9 @@ class SourceGroup:
 
     @cached_property
     def contents(self) -> tuple[object, ...]:
-        """Studies, evaluations and scores: the identity of the group's data."""
+        """Studies, evaluations, networks and scores: the identity of the group's data."""
         return tuple(
-            (source.study, observation.id, observation.score)
+            (source.study, observation.id, observation.architecture.key, observation.score)
             for source in self.sources
             for observation in source.observations
         )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archive import agents
+from archive import agents, spaces
 from archive.agents.base import History, Observation
 from archive.agents.transfer import coordinator
+from archive.agents.transfer.coordinator import OTHER_SPACES
 from archive.agents.transfer.evidence import FIRST, Evidence
 from archive.agents.transfer.source_model import grouped
 from archive.errors import UnknownNameError
@@ -107,5 +108,46 @@ def test_beyond_the_evaluations_of_which_sources_tell_something_no_evidence_is_c
     assert transfer.doubted(History(seen, sources=(good,))) == {}
     assert asked and set(asked) == {len(seen)}
     more = Observation(list(space.members())[2], 0.5, "more")
-    assert transfer.doubted(History((*seen, more), sources=(good,))) == {"s": 0.0}
+    assert transfer.doubted(History((*seen, more), sources=(good,))) == {}
     assert set(asked) == {len(seen)}
+
+
+def test_a_source_of_another_space_that_is_dropped_is_not_doubted():
+    def convolutions(cell):
+        return float(sum("conv" in layer.op for layer in cell.functional.layers))
+
+    def distinct(name, count):
+        space, rng = spaces.get(name), np.random.default_rng(0)
+        drawn = (space.sample(rng) for _ in range(3 * count))
+        return list({cell.functional_key: cell for cell in drawn}.values())[:count]
+
+    others = distinct("nasbench101", 60)
+    foreign = source(others, [convolutions(one) + 0.01 * at for at, one in enumerate(others)])
+    cells = distinct("nasbench201", OTHER_SPACES)
+    seen = tuple(Observation(one, convolutions(one) + 0.01 * at, one.key) for at, one in enumerate(cells))
+    agent = agents.get("portfolio", spaces.get("nasbench201"))
+    before, after = (
+        agent.propose(History(known, sources=(foreign,)), 1, np.random.default_rng(0))[0].task_correlations
+        for known in (seen[:-1], seen)
+    )
+    assert before["s"] > 0.3
+    assert after == {}
+
+
+def test_evidence_is_of_the_networks_and_not_of_their_names(space):
+    known = half(space)
+    good = source(known, [score(one) for one in known])
+    cells = list(space.members())[1:32:3]
+    shuffled = np.random.default_rng(5).permutation(len(cells))
+    # The same identifiers and scores, of other networks.
+    histories = [
+        History(
+            tuple(Observation(cells[to], score(cells[of]), f"own#{of}") for of, to in enumerate(order)),
+            sources=(good,),
+        )
+        for order in (range(len(cells)), shuffled)
+    ]
+    shared = agents.get("portfolio", space)
+    assert shared.propose(histories[0], 1, np.random.default_rng(0))[0].task_correlations["s"] > 0.3
+    fresh = agents.get("portfolio", space).propose(histories[1], 1, np.random.default_rng(0))
+    assert shared.propose(histories[1], 1, np.random.default_rng(0)) == fresh
