@@ -91,6 +91,12 @@ class History:
         others = (*(pending.architecture for pending in self.pending), *self.failed)
         return {**self._evaluated, **{one.functional_key: one for one in others}}
 
+    @property
+    def observed_or_pending(self) -> list[Architecture]:
+        """The networks with a usable score, and those that may get one, each once: without the failed ones."""
+        networks = [one.architecture for one in self.usable] + [one.architecture for one in self.pending]
+        return list({one.functional_key: one for one in networks}.values())
+
     def with_pending(self, suggestions: Sequence[Suggestion]) -> History:
         """Return the history with these suggestions as pending proposals."""
         if not suggestions:

@@ -6,7 +6,8 @@ which follows how many networks the design had left at that call:
 
     left = n_initial - evaluations known - proposals pending        the first `left` proposals of the call are initial
 
-Failed proposals do not count, so that a design with a failure is one network longer, as `first_of_pool` makes it.
+Failed proposals do not count, so that a design with a failure is one network longer, as `first_of_pool` makes it. Where
+no evaluation is known, no model can be fitted: all proposals of the call are initial.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ SETTINGS = ("n_initial", "n_design")
 
 _AGENTS = "MATCH (a:Agent) WHERE a.id IN $ids RETURN a.id AS id, a.config AS config"
 _CALLS = """
-MATCH (:Study {name: $study})-[:PROPOSED]->(p:Proposal) WHERE p.number < $most
+MATCH (:Study {name: $study})-[:PROPOSED]->(p:Proposal) WHERE $begin <= p.number < $end
 RETURN p.number AS number, p.agent AS agent, p.request AS request, p.based_on AS based_on ORDER BY number
 """
-"""Calls of agents in a study. Proposals are numbered in their order: from `most` on, none can be initial."""
+"""Calls of agents in a study, from one number of a proposal to another. Proposals are numbered in their order."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,7 @@ def initial_numbers(archive: Archive, snapshot: Snapshot) -> frozenset[int]:
     sizes = _sizes(archive, {view.agent for view in snapshot.proposals if view.agent is not None})
     if not sizes:
         return frozenset()
-    most = max(map(max, sizes.values())) + snapshot.counts[State.FAILED]
-    rows = archive.query(_CALLS, {"study": snapshot.study.name, "most": most}, limit=most).rows
+    rows = _first_calls(archive, snapshot, max(map(max, sizes.values())) + snapshot.counts[State.FAILED])
     initial: set[int] = set()
     # Additions to a study are serialised: the proposals of one call have consecutive numbers.
     for (_, agent), of_call in groupby(rows, lambda row: (row[2], row[1])):
@@ -96,8 +96,27 @@ def initial_numbers(archive: Archive, snapshot: Snapshot) -> frozenset[int]:
         basis = from_json(bases[0])
         known = _known(basis)
         if agent in sizes and known is not None:
-            initial.update(numbers[: max(sizes[agent][_with_proxies(basis)] - known, 0)])
+            evaluated, pending = known
+            left = max(sizes[agent][_with_proxies(basis)] - evaluated - pending, 0)
+            initial.update(numbers[:left] if evaluated else numbers)
     return frozenset(initial)
+
+
+def _first_calls(archive: Archive, snapshot: Snapshot, most: int) -> list[tuple[Any, ...]]:
+    """Return the rows of the calls that may have initial proposals: `most`, and the later ones without evaluations."""
+    rows: list[tuple[Any, ...]] = []
+    begin, end = 0, most
+    last = max((view.number for view in snapshot.proposals), default=-1)
+    while begin <= last and (not rows or _without_evaluations(rows[-1][3])):
+        given = {"study": snapshot.study.name, "begin": begin, "end": end}
+        rows += archive.query(_CALLS, given, limit=end - begin).rows
+        begin, end = end, 2 * end
+    return rows
+
+
+def _without_evaluations(basis: str | None) -> bool:
+    known = _known(from_json(basis))
+    return known is not None and not known[0]
 
 
 def _complete(snapshot: Snapshot) -> Iterable[ProposalView]:
@@ -127,9 +146,9 @@ def _with_proxies(basis: Mapping[str, Any] | None) -> bool:
     return bool(((basis or {}).get("proxies") or {}).get("networks", 0) >= LEAST)
 
 
-def _known(basis: Mapping[str, Any] | None) -> int | None:
-    """Return the number of evaluations and pending proposals in the history of a call; None if it is not on record."""
+def _known(basis: Mapping[str, Any] | None) -> tuple[int, int] | None:
+    """Return the numbers of evaluations and of pending proposals in the history of a call; None if not on record."""
     observed, pending = (basis or {}).get("observations"), (basis or {}).get("pending")
     if not isinstance(observed, Mapping) or not isinstance(pending, str):
         return None
-    return sum(map(count_in, observed.values())) + count_in(pending)
+    return sum(map(count_in, observed.values())), count_in(pending)

@@ -266,9 +266,9 @@ class Portfolio(Agent):
         features = self._features(history)
         if features is not None and self._knowledge is not None:
             chosen = self._knowledge.design(features, history, count, rng)
-            known = history.with_pending(chosen).known
-            return [*chosen, *space_design(self.space, self._design_model, known, count - len(chosen), rng)]
-        return space_design(self.space, self._design_model, history.known, count, rng)
+            extended = history.with_pending(chosen)
+            return [*chosen, *space_design(self.space, self._design_model, extended, count - len(chosen), rng)]
+        return space_design(self.space, self._design_model, history, count, rng)
 
 
 def _listed(names: Sequence[str] | str | None) -> list[str] | None:

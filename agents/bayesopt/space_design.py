@@ -7,12 +7,12 @@ listed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from archive.agents.base import Suggestion, distinct
+from archive.agents.base import History, Suggestion, distinct
 from archive.agents.baselines.random_search import samples
 from archive.agents.bayesopt.variance_reduction import alc_design
 from archive.architecture.graph import Architecture
@@ -26,23 +26,23 @@ LISTED, DRAWN = 1000, 100
 
 
 def space_design(
-    space: Space, model: MemberModel, known: Mapping[str, Architecture], count: int, rng: np.random.Generator
+    space: Space, model: MemberModel, history: History, count: int, rng: np.random.Generator
 ) -> list[Suggestion]:
     """Return a design over the whole space, at most `count` networks.
 
     Args:
         space: The search space.
         model: Distances and covariance of the networks.
-        known: Networks that are evaluated or pending, by functional key.
+        history: The history. Known networks are left out; the design is given those that have a score or are pending.
         count: Number of networks to return.
         rng: Draws the reference networks.
     """
-    reference = _reference(space, known, rng) if count else []
+    reference = _reference(space, history.known, rng) if count else []
     if not reference:
         return []
-    evaluated = [one.functional for one in known.values()]
+    given = [one.functional for one in history.observed_or_pending]
     functional = [one.functional for one in reference]
-    chosen = alc_design(functional, evaluated, count, model.pairwise, model.covariance)
+    chosen = alc_design(functional, given, count, model.pairwise, model.covariance)
     return [Suggestion(reference[at]) for at in chosen]
 
 

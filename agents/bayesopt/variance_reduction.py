@@ -4,7 +4,7 @@
 |--------|--------------------------------------------------------------------------------------|--------|
 | R      | reference networks: members of the space or draws from it                            | (r,)   |
 | C      | covariance of their scores, given those of the known networks                        | (r, r) |
-| e      | noise of an evaluation                                                               | scalar |
+| e      | noise of an evaluation: `NOISE` of the mean variance that the known networks leave   | scalar |
 
     the next of R = argmax_i  sum_j C_ij^2 / (C_ii + e),   then C <- C - C_i C_i^T / (C_ii + e)
 
@@ -26,7 +26,8 @@ from archive.architecture.graph import Architecture
 from archive.kernels.covariance.base import Covariance
 
 NOISE = 0.01
-"""Noise variance of an evaluation, as a share of the prior variance."""
+"""Noise variance of an evaluation, as a share of the mean variance over R. That of a known network is a share of its
+prior variance. Hence a design that is requested in parts may differ from one that is requested at once."""
 
 
 def alc_design(

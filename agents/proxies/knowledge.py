@@ -109,9 +109,9 @@ class ProxyKnowledge:
         reference = list(filter(self.space.contains, fresh))
         if not reference:
             return []
-        known = [one.functional for one in history.known.values()]
+        given = [one.functional for one in history.observed_or_pending]
         functional = [one.functional for one in reference]
-        design = alc_design(functional, known, count, TotalProxyDistance(features), exponential(1))
+        design = alc_design(functional, given, count, TotalProxyDistance(features), exponential(1))
         return [Suggestion(reference[at]) for at in design]
 
 

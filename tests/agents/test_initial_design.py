@@ -101,3 +101,10 @@ def test_nothing_is_said_where_the_record_does_not_tell(archive):
     # A network that a person enqueues belongs to no design.
     opened(archive, "told", SPACE).enqueue(SPACE.initial_pool()[0])
     assert initial_numbers(archive, archive.studies.snapshot("told")) == frozenset()
+
+
+def test_networks_of_a_call_without_a_result_are_initial_however_many(archive):
+    # No model can be fitted before the first result.
+    last = search(archive, [0.1 * at for at in range(9)], batch=5, n_initial=2)
+    assert initial_numbers(archive, last) == {0, 1, 2, 3, 4}
+    assert gain(archive, last).initial_best == 0.4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from archive import spaces
-from archive.agents.base import History, Pending
+from archive.agents.base import History, Observation, Pending, distinct
 from archive.agents.bayesopt.portfolio import Portfolio
 from archive.agents.bayesopt.portfolio_members import OperationCounts, PowerExponentialARD, defaults, member_model
 from archive.agents.bayesopt.variance_reduction import alc_design
@@ -21,6 +22,7 @@ from archive.kernels.covariance.base import Exponential, exponential
 from archive.store.records import Objective
 from tests.support.gp_points import Differences, points
 from tests.support.histories import grown, observed
+from tests.support.listed import small_table
 from tests.support.strategies import relabelled
 
 
@@ -259,3 +261,23 @@ def test_the_unit_of_one_objective_does_not_change_what_is_learnt_of_another():
     plain, shifted = (proposed(Portfolio(space), history(shift), 3) for shift in (0.0, 64.0))
     assert [one.architecture for one in plain] == [one.architecture for one in shifted]
     assert [one.acquisition for one in plain] == pytest.approx([one.acquisition for one in shifted], rel=1e-3)
+
+
+def test_an_initial_design_learns_nothing_from_networks_without_a_score(tmp_path):
+    space = small_table(tmp_path)
+    members = list({cell.functional_key: cell for cell in space.members()}.values())
+    first, *others = members[:4]
+    one = Observation(first, 0.5, "0")
+    failed = History((one,), failed=tuple(others))
+    unusable = History((one, *(Observation(cell, math.nan, cell.key) for cell in others)))
+    agent, order = Portfolio(space), np.random.default_rng(0).permutation(len(space.members()))
+    reference = distinct((space.members()[at] for at in order), failed.known)
+    model = member_model("structure", space)
+    given = [[one.functional for one in networks] for networks in (reference, [first], members[:4])]
+    expected, misled = (
+        [reference[at] for at in alc_design(given[0], known, 3, model.pairwise, model.covariance)]
+        for known in given[1:]
+    )
+    assert expected != misled
+    for history in (failed, unusable):
+        assert [one.architecture for one in proposed(agent, history, 3)] == expected
