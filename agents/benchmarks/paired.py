@@ -15,11 +15,21 @@ Floats = NDArray[np.float64]
 
 
 def in_standard_errors(means: Floats, values: Floats) -> Floats:
-    """Return (m,) means in standard errors of the means of (n, m) values, n >= 2; 0 where all values are equal."""
+    """Return means in standard errors of the means of values, of n >= 2 seeds each.
+
+    Args:
+        means: (m,) float64.
+        values: (n, m) float64.
+
+    Returns:
+        (m,) float64. Where all n values are equal but for rounding, there is no standard error: the result is then 0
+        for a mean of 0, and NaN for another one.
+    """
+    equal = np.isclose(values, values[0], rtol=1e-9, atol=1e-12).all(axis=0)
     errors = values.std(axis=0, ddof=1) / math.sqrt(len(values))
-    # Where all seeds agree, the mean of their differences is 0 but for rounding.
-    ratios: Floats = np.divide(means, errors, out=np.zeros_like(means), where=errors > 0.0)
-    return ratios
+    ratios = np.where(np.abs(means) < 1e-9, 0.0, np.nan)
+    divided: Floats = np.divide(means, errors, out=ratios, where=~equal)
+    return divided
 
 
 def errors_of(first: Mapping[int, float], second: Mapping[int, float]) -> float | None:
@@ -36,6 +46,5 @@ def errors_of(first: Mapping[int, float], second: Mapping[int, float]) -> float 
     differences = np.array([first[seed] - second[seed] for seed in first if seed in second])
     if len(differences) < 2:
         return None
-    if np.allclose(differences, differences[0], rtol=1e-9, atol=1e-12):
-        return 0.0 if abs(differences[0]) < 1e-9 else None
-    return float(in_standard_errors(differences.mean(keepdims=True), differences[:, None])[0])
+    ratio = float(in_standard_errors(differences.mean(keepdims=True), differences[:, None])[0])
+    return None if math.isnan(ratio) else ratio

@@ -227,8 +227,9 @@ class ScenarioItem(JsonObject):
         slowest: The largest such number.
         regret: Mean regret by number of queries; with noise, of the networks that `study best` would recommend.
         excess: Largest mean regret beyond that of cold starts, after ten queries or more.
-        errors: Largest such excess in standard errors of the differences, seed by seed; null for one seed.
-        own_errors: Largest such excess in standard errors of the mean regret; null for one seed.
+        errors: Largest such excess in standard errors of the differences, seed by seed; null for one seed, and where
+            all seeds are behind by the same.
+        own_errors: Largest such excess in standard errors of the mean regret; null likewise.
         coupling: Estimated correlation of the task with its sources, in [-1, 1], mean over the searches; null without.
     """
 

@@ -62,8 +62,8 @@ class Row(NamedTuple):
         slowest: The largest number of queries until the best network; None where a study never found it.
         regret: Mean regret after some numbers of queries, by number; with noise, of the recommended networks.
         excess: The largest amount by which the mean regret is above the cold one's, after `FROM` queries or more.
-        errors: The largest such amount in standard errors of the differences; None for a single seed.
-        own_errors: The largest such amount in standard errors of the mean regret; None for a single seed.
+        errors: The largest such amount in standard errors of the differences, see `Excess`.
+        own_errors: The largest such amount in standard errors of the mean regret, see `Excess`.
         coupling: Mean of the last estimates of the correlation with the sources; None without sources.
     """
 
@@ -106,8 +106,9 @@ class Excess(NamedTuple):
 
     Attributes:
         points: The excess.
-        errors: In standard errors of the differences; None for a single seed.
-        own: In standard errors of the warm starts; None for a single seed.
+        errors: In standard errors of the differences. None for a single seed, and where all seeds are behind by the
+            same amount, which has no standard error.
+        own: In standard errors of the warm starts; None likewise.
     """
 
     points: float
@@ -124,7 +125,14 @@ class Excess(NamedTuple):
         points = float(means.max(initial=0.0))
         if len(warm) == 1:
             return cls(points, None, None)
-        return cls(points, *(float(in_standard_errors(means, of).max(initial=0.0)) for of in (warm - cold, warm)))
+        return cls(points, *(_largest(means, of) for of in (warm - cold, warm)))
+
+
+def _largest(means: Floats, values: Floats) -> float | None:
+    """Return the largest of the positive means in standard errors; None if one of them has no standard error."""
+    behind = means > 0.0
+    largest = float(in_standard_errors(means[behind], values[:, behind]).max(initial=0.0))
+    return None if math.isnan(largest) else largest
 
 
 class _Searched(NamedTuple):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import zlib
 
+import numpy as np
 import pytest
 
 from archive.agents.benchmarks.search import contestants
 from archive.agents.benchmarks.search.plan import Problem
 from archive.agents.benchmarks.search.run import search
 from archive.agents.benchmarks.transfer.plan import TransferPlan, copy_starts
-from archive.agents.benchmarks.transfer.rows import rows
+from archive.agents.benchmarks.transfer.rows import FROM, Excess, rows
 from archive.agents.benchmarks.transfer.scenarios import TARGET, scenarios
 from archive.agents.transfer.evidence import FIRST
 from archive.store.records import Result
@@ -65,3 +66,14 @@ def test_a_control_has_the_first_networks_of_its_cold_start_and_then_draws_other
     results = rows(archive, comparison)
     assert [(one.scenario, one.seeds) for one in results] == [("cold", 2), ("cold-again-1", 2), ("cold-again-2", 2)]
     assert results[0].regret[1] == results[1].regret[1] == results[2].regret[1]
+
+
+@pytest.mark.parametrize("behind", [0.25, 0.1, 0.34])
+def test_an_amount_that_all_seeds_are_behind_by_has_no_standard_error(behind):
+    cold = np.zeros((3, FROM + 1))
+    same = cold + behind
+    assert Excess.of(same, cold) == (pytest.approx(behind), None, None)
+    assert Excess.of(cold, same) == (0.0, 0.0, 0.0)
+    # The differences are equal, and the regrets are not.
+    apart = np.arange(3.0)[:, None] + cold
+    assert Excess.of(apart + behind, apart) == pytest.approx((behind, None, behind * math.sqrt(3.0)))
