@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection
 
 import numpy as np
@@ -15,6 +16,8 @@ _LAYERS = 10
 network of 20 layers a second."""
 _DRAWS = 40
 """Number of draws without a new network after which the neighbours of a larger network are listed, too."""
+_CACHED = 256
+"""Number of cached lists. One of a cell has about thirty networks and takes 50 kB."""
 
 
 class Neighbourhood:
@@ -29,13 +32,15 @@ class Neighbourhood:
     def __init__(self, space: Space) -> None:
         """Keep the space."""
         self.space = space
-        self._listed: dict[Architecture, tuple[Mutation, ...]] = {}
+        self._listed: OrderedDict[Architecture, tuple[Mutation, ...]] = OrderedDict()
 
     def all(self, architecture: Architecture) -> tuple[Mutation, ...]:
         """Return every neighbour, in the order of the space."""
-        if architecture not in self._listed:
-            self._listed[architecture] = tuple(self.space.neighbours(architecture))
-        return self._listed[architecture]
+        listed = self._listed.pop(architecture, None) or tuple(self.space.neighbours(architecture))
+        self._listed[architecture] = listed
+        while len(self._listed) > _CACHED:
+            self._listed.popitem(last=False)
+        return listed
 
     def fresh(
         self, architecture: Architecture, n: int, taken: Collection[str], rng: np.random.Generator
