@@ -21,6 +21,11 @@ total covariance: the mean covariance of the members plus the covariance of thei
 Eq. (12) reads q_i = exp(-mu_i), for errors that are minimised; scores are maximised here, hence exp(+mu_i). The paper
 does not give the unit of mu. With accuracies in [0, 1] the qualities would be nearly equal, in percent the best would
 dominate all others: mu is taken in units of its standard deviation over the candidates.
+
+Under constraints, `thompson` and all rules with an acquisition weight it by the probability of feasibility PoF
+(`acquisition.functions`). A k-DPP without an acquisition has sqrt(PoF_i PoF_j) K_ij for K_ij, so that the probability
+of a batch is multiplied by the PoF of each of its networks. While no result meets the constraints, their scores are
+ignored.
 """
 
 from __future__ import annotations
@@ -179,7 +184,8 @@ class KDpp(BatchSelection):
     def _select(
         self, fitted: Fitted, candidates: Sequence[Architecture], count: int, rng: np.random.Generator
     ) -> list[int]:
-        return list(KDPP(_similarity(fitted.posterior(candidates, joint=True)), count).sample(rng))
+        posterior = fitted.posterior(candidates, joint=True)
+        return list(KDPP(_weighted(_similarity(posterior), _log_feasibility(posterior)), count).sample(rng))
 
 
 @final
@@ -205,11 +211,15 @@ class QualityKDpp(BatchSelection):
         self, fitted: Fitted, candidates: Sequence[Architecture], count: int, rng: np.random.Generator
     ) -> list[int]:
         posterior = fitted.posterior(candidates, joint=True)
-        quality = np.exp(np.maximum(self.weight * self._log_quality(posterior, rng), LEAST_LOG_QUALITY))
-        return list(KDPP(quality[:, None] * _similarity(posterior) * quality, count).sample(rng))
+        log_quality = self.weight * self._log_quality(posterior, rng)
+        if self.quality is None:
+            log_quality += _log_feasibility(posterior)
+        return list(KDPP(_weighted(_similarity(posterior), log_quality), count).sample(rng))
 
     def _log_quality(self, posterior: Posterior, rng: np.random.Generator) -> Array:
         """Return log q of each candidate, 0 for the best: (m,) float64."""
+        if self.quality is None and posterior.feasibility is not None and not posterior.feasibility.incumbent:
+            return np.zeros(len(posterior.mean))
         ranks = posterior.mean if self.quality is None else self.quality.rank(posterior, rng)
         logarithmic = self.quality is not None and self.quality.logarithmic
         spread = 1.0 if logarithmic else float(ranks.std())
@@ -250,6 +260,22 @@ def _best_other(ranks: Array, taken: Sequence[int]) -> int:
     """Return the position of the largest rank among those not taken, even where all ranks are -inf."""
     free = np.setdiff1d(np.arange(len(ranks)), taken)
     return int(free[np.argmax(ranks[free])])
+
+
+def _log_feasibility(posterior: Posterior) -> Array:
+    """Return log sqrt(PoF) of each candidate, 0 for the most feasible: (m,) float64."""
+    if posterior.feasibility is None:
+        return np.zeros(posterior.means.shape[1])
+    logs = posterior.feasibility.log_probability
+    half: Array = 0.5 * (logs - logs.max())
+    return half
+
+
+def _weighted(similarity: Array, log_quality: Array) -> Array:
+    """Return q_i K_ij q_j: (m, m) float64, with q of at least `LEAST_LOG_QUALITY` below the best."""
+    quality = np.exp(np.maximum(log_quality - log_quality.max(), LEAST_LOG_QUALITY))
+    weighted: Array = quality[:, None] * similarity * quality
+    return weighted
 
 
 def _similarity(posterior: Posterior) -> Array:

@@ -33,16 +33,14 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr, logsumexp, ndtr
+from scipy.special import erfcx, log_ndtr, ndtr
 
-from archive.agents.surrogates.base import Array, Posterior
+from archive.agents.surrogates.base import LEAST_STD, Array, Posterior
 from archive.agents.surrogates.noisy_incumbent import mean_change, rivals
 from archive.argument_checks import require_at_least
 from archive.errors import UnknownNameError, UsageError
 
 _LOG_ROOT_TWO_PI = 0.5 * np.log(2.0 * np.pi)
-_LEAST_STD = 1e-150
-"""Least standard deviation: a candidate without uncertainty has log(EI) = log(improvement) or about -inf, never 0/0."""
 
 
 class Acquisition(ABC):
@@ -52,10 +50,12 @@ class Acquisition(ABC):
         name: Name in configurations.
         logarithmic: Whether `rank` returns logarithms, so that `value = exp(rank)`. Logarithms distinguish candidates
             whose values underflow.
+        random: Whether every call of `rank` draws other ranks.
     """
 
     name: ClassVar[str]
     logarithmic: ClassVar[bool] = False
+    random: ClassVar[bool] = False
 
     @abstractmethod
     def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
@@ -84,9 +84,9 @@ class ExpectedImprovement(Acquisition):
 
     def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
         """See `Acquisition.rank`."""
-        std = np.maximum(_changes(posterior), _LEAST_STD)
+        std = np.maximum(_changes(posterior), LEAST_STD)
         z = (posterior.means - posterior.best[:, None]) / std
-        return constrained(_log_mean(log_h(z) + np.log(std), posterior), posterior, logarithmic=True)
+        return constrained(posterior.log_average(log_h(z) + np.log(std)), posterior, logarithmic=True)
 
 
 def repeat_gains(posterior: Posterior) -> Array:
@@ -95,9 +95,9 @@ def repeat_gains(posterior: Posterior) -> Array:
     Args:
         posterior: Posterior of the u observed networks, with noise.
     """
-    std = np.maximum(_changes(posterior), _LEAST_STD)
+    std = np.maximum(_changes(posterior), LEAST_STD)
     z = -np.abs(posterior.means - rivals(posterior.means)) / std
-    return _log_mean(log_h(z) + np.log(std), posterior)
+    return posterior.log_average(log_h(z) + np.log(std))
 
 
 class ProbabilityOfImprovement(Acquisition):
@@ -108,8 +108,8 @@ class ProbabilityOfImprovement(Acquisition):
 
     def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
         """See `Acquisition.rank`."""
-        std = np.maximum(np.sqrt(posterior.variances), _LEAST_STD)
-        ranks = _log_mean(log_ndtr((posterior.means - posterior.best[:, None]) / std), posterior)
+        std = np.maximum(np.sqrt(posterior.variances), LEAST_STD)
+        ranks = posterior.log_average(log_ndtr((posterior.means - posterior.best[:, None]) / std))
         return constrained(ranks, posterior, logarithmic=True)
 
 
@@ -139,6 +139,7 @@ class ThompsonSampling(Acquisition):
     """
 
     name = "ts"
+    random = True
 
     @property
     def joint(self) -> bool:
@@ -154,6 +155,7 @@ class IndependentThompsonSampling(Acquisition):
     """An independent sample of each score, in score units: no covariances, and comparable across calls."""
 
     name = "its"
+    random = True
 
     def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
         """See `Acquisition.rank`."""
@@ -267,9 +269,3 @@ def _changes(posterior: Posterior) -> Array:
         stds: Array = np.sqrt(posterior.variances)
         return stds
     return mean_change(posterior.variances, posterior.noises)
-
-
-def _log_mean(logarithms: Array, posterior: Posterior) -> Array:
-    weights = None if posterior.weights is None else posterior.weights[:, None]
-    mean: Array = logsumexp(logarithms, axis=0, b=weights)
-    return mean if weights is not None else mean - np.log(len(logarithms))

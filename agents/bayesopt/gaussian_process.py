@@ -68,7 +68,8 @@ def method(
 def ranking(acquisition: str, kappa: float, rule: str, **settings: Any) -> tuple[Acquisition, BatchSelection]:
     """Return the acquisition that ranks candidates, and the batch rule with its settings."""
     if acquisition == "ts":
-        acquisition, rule = "ucb", "thompson"
+        # Joint samples select by themselves: the settings are those of the rule that they replace.
+        acquisition, rule, settings = "ucb", "thompson", {}
     ranked_by = acquisitions.get(acquisition, **({"kappa": kappa} if acquisition == "ucb" else {}))
     of_rule: dict[str, Any] = {
         "top": {"acquisition": ranked_by},

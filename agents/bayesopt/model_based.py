@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from archive.agents.acquisition.batch import BatchSelection
+from archive.agents.acquisition.batch import BatchSelection, Top
 from archive.agents.acquisition.candidate_generators import CandidateGenerator, listing_of
 from archive.agents.acquisition.evolution import Ranked
 from archive.agents.acquisition.functions import Acquisition
@@ -171,14 +171,7 @@ class ModelBased(Agent):
 
     def _choose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         model = self._learn(history, rng)
-        acquisition = self.method.acquisition
-
-        def rank(architectures: Sequence[Architecture]) -> Array:
-            posterior = model.posterior([one.functional for one in architectures], joint=acquisition.joint)
-            return acquisition.rank(posterior, rng)
-
-        length = max(self.method.shortlist, CHOICE * n)
-        ranked = self.method.source.candidates(history, rank, length, rng, logarithmic=acquisition.logarithmic)
+        ranked = self._ranked(history, model, max(self.method.shortlist, CHOICE * n), rng)
         if not ranked:
             return []
         repeated: list[Suggestion] = []
@@ -186,9 +179,40 @@ class ModelBased(Agent):
             repeated, model = repeats(history, model, ranked[0].candidate.architecture, n, self.space)
         if len(repeated) == n:
             return repeated
-        networks = [one.candidate.architecture.functional for one in ranked]
-        chosen = [ranked[at] for at in self.method.rule.select(model, networks, n - len(repeated), rng)]
+        chosen = self._batch(history, model, ranked, n - len(repeated), rng)
         return [*repeated, *self._suggest(chosen, model)]
+
+    def _ranked(self, history: History, model: Fitted, length: int, rng: np.random.Generator) -> list[Ranked]:
+        """Return the short list of candidates, of greatest acquisition first."""
+        acquisition = self.method.acquisition
+
+        def rank(architectures: Sequence[Architecture]) -> Array:
+            posterior = model.posterior([one.functional for one in architectures], joint=acquisition.joint)
+            return acquisition.rank(posterior, rng)
+
+        return self.method.source.candidates(history, rank, length, rng, logarithmic=acquisition.logarithmic)
+
+    def _batch(
+        self, history: History, model: Fitted, ranked: Sequence[Ranked], n: int, rng: np.random.Generator
+    ) -> list[Ranked]:
+        """Return at most n candidates by the batch rule.
+
+        A rule that ranks by a random acquisition would draw again, among those that the first draw favoured. Each of
+        its networks is instead the greatest of a draw over all candidates.
+        """
+        rule = self.method.rule
+        if not (self.method.acquisition.random and getattr(rule, "acquisition", None) is self.method.acquisition):
+            networks = [one.candidate.architecture.functional for one in ranked]
+            return [ranked[at] for at in rule.select(model, networks, n, rng)]
+        if isinstance(rule, Top):
+            return list(ranked[:n])
+        chosen = list(ranked[:1])
+        while ranked and len(chosen) < n:
+            network = ranked[0].candidate.architecture
+            history, model = history.with_pending([Suggestion(network)]), model.hallucinate([network.functional])
+            ranked = self._ranked(history, model, 1, rng)
+            chosen += ranked[:1]
+        return chosen
 
     def _repeats(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """Return repeats in place of new networks that the space no longer has.

@@ -23,15 +23,12 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import log_ndtr
 
 from archive.agents.base import History
 from archive.agents.outliers import LARGEST
-from archive.agents.surrogates.base import Array, Feasibility, Fitted, Posterior, Surrogate
+from archive.agents.surrogates.base import LEAST_STD, Array, Feasibility, Fitted, Posterior, Surrogate
 from archive.architecture.graph import Architecture
-
-LEAST_STD = 1e-150
-"""Standard deviation of a network without uncertainty: its PoF is then 0 or 1, never 0/0."""
 
 
 @final
@@ -66,9 +63,7 @@ class SlackModels:
         for model in self.fitted:
             posterior = model.posterior(networks)
             logs = log_ndtr(posterior.means / np.maximum(np.sqrt(posterior.variances), LEAST_STD))
-            weights = None if posterior.weights is None else posterior.weights[:, None]
-            mean = logsumexp(logs, axis=0, b=weights)
-            total += mean if weights is not None else mean - np.log(len(logs))
+            total += posterior.log_average(logs)
         return np.maximum(total, np.finfo(np.float64).min)
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> SlackModels:

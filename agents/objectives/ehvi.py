@@ -34,10 +34,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from archive.agents.acquisition.functions import log_h
-from archive.agents.surrogates.base import Array, Posterior
+from archive.agents.surrogates.base import LEAST_STD, Array, Posterior
 
-LEAST_STD = 1e-150
-"""Least standard deviation: a candidate without uncertainty has EI = max(0, mu - t), never 0/0."""
 BLOCK = 2_000_000
 """Most entries of an array (candidates, boxes): 16 MB."""
 
@@ -101,15 +99,13 @@ def _known(scores: Array | Posterior, lower: Array, upper: Array) -> Array:
 def _log_learnt(posterior: Posterior, levels: Array) -> Array:
     """Return log EI at each level: (m, L) float64, -inf at infinity."""
     std = np.maximum(np.sqrt(posterior.variances), LEAST_STD)
-    count = posterior.means.shape[1]
-    weights = posterior.weights
-    table = np.full((count, len(levels)), -np.inf)
+    table = np.full((posterior.means.shape[1], len(levels)), -np.inf)
     for at, level in enumerate(levels):
         if level < np.inf:
             with np.errstate(over="ignore", divide="ignore"):
                 logs = log_h(np.maximum((posterior.means - level) / std, -1e150)) + np.log(std)
-                table[:, at] = logsumexp(logs, axis=0, b=None if weights is None else weights[:, None])
-    return table if weights is not None else table - np.log(len(posterior.means))
+                table[:, at] = posterior.log_average(logs)
+    return table
 
 
 def _log_difference(larger: Array, smaller: Array) -> Array:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from archive.architecture.graph import Architecture
 from archive.errors import NumericalError
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from archive.agents.surrogates.outcome_scale import Scale
 
 Array = NDArray[np.float64]
+
+LEAST_STD = 1e-150
+"""Least standard deviation in an acquisition: a network without uncertainty has log(EI) = log(improvement) or about
+-inf, and a probability of 0 or 1, never 0/0."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,12 @@ class Posterior:
         """Return the weighted mean over the members: (S, ...) to (...) float64."""
         averaged: Array = np.average(values, axis=0, weights=self.weights)
         return averaged
+
+    def log_average(self, logarithms: Array) -> Array:
+        """Return the logarithm of the weighted mean over the members, from logarithms: (S, m) to (m,) float64."""
+        weights = None if self.weights is None else self.weights[:, None]
+        total: Array = logsumexp(logarithms, axis=0, b=weights)
+        return total if weights is not None else total - np.log(len(logarithms))
 
     @property
     def mean(self) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from archive.agents.acquisition import batch
 from archive.agents.acquisition.batch import GpBucb, KDpp, KrigingBeliever, QualityKDpp, Thompson, Top
 from archive.agents.acquisition.dpp import KDPP
 from archive.agents.acquisition.functions import log_h
-from archive.agents.surrogates.base import Fitted, Posterior
+from archive.agents.surrogates.base import Feasibility, Fitted, Posterior
 from archive.errors import UnknownNameError, UsageError
 
 
@@ -37,6 +37,16 @@ class Known(Fitted):
         gain = self.covariance[:, at] @ np.linalg.pinv(self.covariance[np.ix_(at, at)])
         best = max(self.best, self.means[at].max())
         return Known(self.means, self.covariance - gain @ self.covariance[at], best)
+
+
+@dataclass(frozen=True)
+class Bounded(Known):
+    """The same under constraints."""
+
+    feasibility: Feasibility | None = None
+
+    def posterior(self, architectures, *, joint=False):
+        return replace(super().posterior(architectures, joint=joint), feasibility=self.feasibility)
 
 
 # Candidates 0 and 1 are nearly equal; 2 and 3 are independent of them, and worse.
@@ -162,3 +172,21 @@ def test_names_and_settings():
         QualityKDpp(weight=-1.0)
     with pytest.raises(UsageError, match="kappa must be >= 0"):
         GpBucb(-1.0)
+
+
+@pytest.mark.parametrize("incumbent", [True, False])
+@pytest.mark.parametrize("rule", [KDpp(), QualityKDpp()], ids=lambda rule: rule.name)
+def test_under_constraints_each_network_of_a_diverse_batch_counts_by_its_feasibility(rule, incumbent):
+    covariance = np.array([[1.0, 0.8, 0.1], [0.8, 1.0, 0.3], [0.1, 0.3, 0.5]])
+    means, feasible = np.array([0.3, 0.1, 0.9]), np.array([0.9, 0.5, 0.05])
+    by_mean = isinstance(rule, QualityKDpp) and incumbent
+    factor = np.sqrt(feasible) * (np.exp(means / means.std()) if by_mean else 1.0)
+    process = KDPP(factor[:, None] * covariance * factor, 2)
+    counts = Counter()
+    for seed in range(DRAWS):
+        known = Bounded(means, covariance, feasibility=Feasibility(np.log(feasible), -5.0, incumbent))
+        counts[tuple(sorted(rule.select(known, range(3), 2, np.random.default_rng(seed))))] += 1
+    for pair in ((0, 1), (0, 2), (1, 2)):
+        probability = float(np.exp(process.log_probability(pair)))
+        error = np.sqrt(probability * (1.0 - probability) / DRAWS)
+        assert counts[pair] / DRAWS == pytest.approx(probability, abs=4.0 * error)

@@ -151,3 +151,49 @@ def test_the_memory_of_rows_is_bounded(tmp_path, monkeypatch):
     np.testing.assert_array_equal(
         cached.distances(members[:9], members).stack, kernels.get("hamming").distances(members[:9], members).stack
     )
+
+
+class Spread(Fitted):
+    """Five networks are good with certainty; all others are worse in the mean, and uncertain."""
+
+    def __init__(self, sure):
+        self.sure = sure
+
+    def posterior(self, architectures, *, joint=False):
+        sure = np.array([[one.key in self.sure for one in architectures]])
+        return Posterior(np.where(sure, 1.5, 0.0), np.where(sure, 1e-6, 1.0), np.zeros(1))
+
+    def hallucinate(self, architectures):
+        return Spread(self.sure - {one.key for one in architectures})
+
+
+class Spreading(Surrogate):
+    def __init__(self, sure):
+        self.sure = sure
+
+    def fit(self, architectures, scores, rng, variances=None):
+        return Spread(self.sure)
+
+
+@pytest.mark.parametrize("rule", ["top", "believer"])
+def test_each_network_of_a_random_acquisition_is_the_best_of_a_draw_over_all(tmp_path, rule):
+    space = small_table(tmp_path)
+    members = space.members()
+    agent = ModelBased(
+        space,
+        0,
+        Method(
+            Spreading({one.key for one in members[:5]}),
+            its := functions.get("its"),
+            ListedCandidates(space),
+            batch.get(rule, acquisition=its),
+            shortlist=8,
+        ),
+    )
+    # The greatest of fifty standard normal variables is below 1.5 in 3 % of all draws.
+    history = observed(members[-1:], [0.0])
+    for seed in range(20):
+        chosen = agent.propose(History(history), 2, np.random.default_rng(seed))
+        assert len({one.architecture.key for one in chosen}) == 2
+        assert all(one.acquisition >= 1.4 for one in chosen)
+        assert sum(one.architecture in members[:5] for one in chosen) <= 1

@@ -101,6 +101,7 @@ def test_quality_and_its_weight(tmp_path):
     assert paper.method.rule.quality is None
     assert default.method.rule.quality.name == "ei"
     assert TreeWassersteinKdpp(space, weight=0.0, shortlist=7).method.shortlist == 7
+    assert agents.get("tw-kdpp", space, acquisition="ts").method.rule.name == "thompson"
     with pytest.raises(UsageError, match="weight must be >= 0 and finite, got -1"):
         TreeWassersteinKdpp(space, weight=-1.0)
 
