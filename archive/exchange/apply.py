@@ -57,6 +57,11 @@ def compare(ask: Ask, batch: Batch) -> None:
             _merged(kind, read(ask, records), records)
 
 
+def existing(ask: Ask, kind: str, records: Sequence[Record]) -> Mapping[Any, Record]:
+    """Return the archive's records of the identities of these, by identity; of `compare`'s kinds."""
+    return _READERS[kind](ask, records)
+
+
 def identity(kind: str, record: Record) -> Any:
     """Return the identity of a record: two records of one identity are merged."""
     if kind == "agent":
@@ -90,6 +95,11 @@ def _tasks(ask: Ask, records: Sequence[Record]) -> dict[tuple[str, str], Record]
 
 def _studies(ask: Ask, records: Sequence[Record]) -> dict[str, Record]:
     return {study["name"]: study for study in reading.studies(ask, [record["name"] for record in records])}
+
+
+def _warm_starts(ask: Ask, records: Sequence[Record]) -> dict[tuple[str, str], Record]:
+    names = sorted({record["study"] for record in records})
+    return {identity("warm_start", row): row for row in reading.warm_starts(ask, names)}
 
 
 def _evaluations(ask: Ask, records: Sequence[Record]) -> dict[str, Record]:
@@ -140,9 +150,8 @@ def _write_studies(tx: ManagedTransaction, records: Sequence[Record]) -> int:
 
 
 def _write_warm_starts(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    names = sorted({record["study"] for record in records})
-    lock(tx, "Study", names)
-    stored = {identity("warm_start", row): row for row in reading.warm_starts(reading.asking_within(tx), names)}
+    lock(tx, "Study", {record["study"] for record in records})
+    stored = _warm_starts(reading.asking_within(tx), records)
     return _run(tx, statements.WARM_START, list(_merged("warm_start", stored, records).values()))
 
 
@@ -268,6 +277,7 @@ def _run(tx: ManagedTransaction, query: str, rows: Sequence[Mapping[str, Any]]) 
 _READERS: dict[str, Callable[[Ask, Sequence[Record]], Mapping[Any, Record]]] = {
     "task": _tasks,
     "study": _studies,
+    "warm_start": _warm_starts,
     "evaluation": _evaluations,
     "proposal": _proposals,
 }

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from archive.errors import UsageError
 from archive.exchange import record_schema as records
+from archive.exchange import renaming
 from archive.exchange.apply import compare, identity, store
 from archive.exchange.export_queries import asking
 from archive.exchange.file_format import MOST_BYTES, Contents, DumpReader
 from archive.exchange.record_lines import Record, text_of
-from archive.store.properties import from_json, to_json
-from archive.store.studies.creation import check_new_name
+from archive.exchange.renaming import Entry
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
@@ -42,7 +42,7 @@ def load(
     Args:
         connection: Connection to the archive.
         path: The file.
-        rename: Name of a study in the file to its name in the archive.
+        rename: Name of a study in the file to its name in the archive; see `archive.exchange.renaming`.
         most_bytes: Limit of the decompressed size.
 
     Returns:
@@ -52,15 +52,16 @@ def load(
         UsageError: The file is no complete, unaltered dump of a format that this release reads, or contradicts itself.
         StudyConflictError: A study or a result in it contradicts the archive. Nothing is stored.
     """
-    names = _names(rename)
+    names = renaming.checked(rename)
     ask = asking(connection)
     reader = _Checked(path, names, most_bytes)
     for batch in _batches(reader):
-        compare(ask, batch)
+        compare(ask, renaming.kept(ask, batch))
     reader.check_renamed()
     changed: Counter[str] = Counter()
     for batch in _batches(_Checked(path, names, most_bytes)):
-        changed.update(connection.write(partial(store, batch=batch), alone=True))
+        records = renaming.kept(ask, batch)
+        changed.update(connection.write(partial(store, batch=records), alone=True))
     return reader.contents, dict(changed)
 
 
@@ -70,7 +71,7 @@ def verify(path: Path, *, rename: Mapping[str, str] | None = None, most_bytes: i
     Raises:
         UsageError: The file cannot be loaded, under these names of studies.
     """
-    reader = _Checked(path, _names(rename), most_bytes)
+    reader = _Checked(path, renaming.checked(rename), most_bytes)
     for _ in reader:
         pass
     reader.check_renamed()
@@ -89,15 +90,15 @@ class _Checked:
     def contents(self) -> Contents:
         return self.reader.contents
 
-    def __iter__(self) -> Iterator[tuple[str, Record]]:
+    def __iter__(self) -> Iterator[Entry]:
         for line, kind, record in self.reader:
             try:
                 records.check(kind, record)
-                _renamed(kind, record, self.names)
+                entry = renaming.renamed(kind, record, self.names)
                 self._check_references(kind, record)
             except UsageError as error:
                 raise UsageError(f"line {line} of {self.path}: {error}") from None
-            yield kind, record
+            yield entry
 
     def check_renamed(self) -> None:
         """Check that the file contains every study to rename.
@@ -139,50 +140,13 @@ class _Checked:
         return record["architecture"] if kind == "evaluation" else None
 
 
-def _names(rename: Mapping[str, str] | None) -> dict[str, str]:
-    names = dict(rename or {})
-    for new in names.values():
-        check_new_name(new)
-    if len(set(names.values())) < len(names):
-        raise UsageError(f"two studies cannot have one name, got {', '.join(sorted(names.values()))}")
-    return names
-
-
-def _renamed(kind: str, record: Record, names: Mapping[str, str]) -> None:
-    """Replace the names of studies in a record by their new names."""
-    if not names:
-        return
-    field = {"study": ("name",), "warm_start": ("study", "source"), "proposal": ("study",)}.get(kind, ())
-    for name in field:
-        record[name] = names.get(record[name], record[name])
-    for name in {"evaluation": ("id",), "proposal": ("result",)}.get(kind, ()):
-        record[name] = _renamed_id(record[name], names)
-    if kind == "evaluation" and "answered_from" in record["properties"]:
-        record["properties"]["answered_from"] = _renamed_id(record["properties"]["answered_from"], names)
-    if kind == "proposal" and "based_on" in record["properties"]:
-        record["properties"]["based_on"] = _renamed_basis(record["properties"]["based_on"], names)
-
-
-def _renamed_id(id_: str | None, names: Mapping[str, str]) -> str | None:
-    study, mark, number = (id_ or "").rpartition("#")
-    return f"{names[study]}#{number}" if mark and study in names else id_
-
-
-def _renamed_basis(text: str, names: Mapping[str, str]) -> str:
-    basis = from_json(text)
-    for entry in ("observations", "partial", "coupling"):
-        if isinstance(by_study := basis.get(entry), dict):
-            basis[entry] = {names.get(study, study): value for study, value in by_study.items()}
-    return to_json(basis)
-
-
-def _batches(checked: Iterable[tuple[str, Record]]) -> Iterator[list[tuple[str, Record]]]:
+def _batches(checked: Iterable[Entry]) -> Iterator[list[Entry]]:
     """Cut records into batches for one transaction, of limited number and size."""
-    batch: list[tuple[str, Record]] = []
+    batch: list[Entry] = []
     size = 0
-    for kind, record in checked:
-        batch.append((kind, record))
-        size += len(text_of(record))
+    for entry in checked:
+        batch.append(entry)
+        size += len(text_of(entry.record))
         if len(batch) >= BATCH or size >= BATCH_BYTES:
             yield batch
             batch, size = [], 0

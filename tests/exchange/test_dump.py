@@ -17,7 +17,7 @@ from archive.store.evaluations import Evaluations
 from archive.store.records import Result, State
 from tests.conftest import wipe
 from tests.support.dumped import dumped, fill, forged, records
-from tests.support.stores import Forgetful, cells, count, evaluate, propose
+from tests.support.stores import Forgetful, cells, count, evaluate, propose, study, suggest
 
 
 @pytest.fixture
@@ -348,3 +348,43 @@ def test_numbers_far_apart_take_no_longer_to_read(archive, connection, file):
     load(connection, forged(file, renumber))
     pages = list(islice(export_queries.proposals(export_queries.asking(connection), "one"), 9))
     assert [record["number"] for page in pages for record in page] == [0, 1, 3, 4, 5, 2**31 - 1]
+
+
+def test_a_study_that_used_the_renamed_one_is_left_as_it_is(archive, connection, tmp_path):
+    def use(at):
+        """Reuse a result of `study` in the study `user`, which starts warm from it."""
+        made = archive.proposals.create(
+            "user", agent, suggest(cells(at + 1)[at:]), outcomes=[Result(0.5, answered_from=f"study#{at:05d}")],
+            basis={"observations": {"study": f"0-{at}"}, "pending": "", "failed": "", "wanted": 1},
+        )  # fmt: skip
+        assert [one.state for one in made] == [State.COMPLETE]
+
+    evaluate(archive, [0.25, 0.5])
+    archive.studies.create(study("user"))
+    archive.studies.warm_start("user", ["study"])
+    agent = archive.proposals.register_agent("random", {}, "1")
+    use(1)
+    common = dumped(archive, tmp_path / "common")
+    for name, at in (("mine", 3), ("theirs", 5)):
+        wipe(connection)
+        (tmp_path / name).write_bytes(common)
+        load(connection, tmp_path / name)
+        propose(archive, [cells(at + 1)[at]])
+        claim = Archive(connection).proposals.claim("worker", study="study")
+        archive.proposals.complete(claim.id, claim.token, Result(0.75))
+        if name == "mine":
+            use(2)
+        dumped(archive, tmp_path / name)
+
+    def of_user(number):
+        (proposal,) = [each for each in archive.proposals.list("user") if each.number == number]
+        (evaluation,) = [each for each in archive.studies.evaluations("user") if each.number == number]
+        return evaluation.answered_from, set(proposal.based_on["observations"])
+
+    for _ in range(2):  # again, as after an interruption
+        load(connection, tmp_path / "mine", rename={"study": "study-mine"})
+        assert len(archive.studies.evaluations("study")) == len(archive.studies.evaluations("study-mine")) == 3
+        # What both copies have belongs to the archive's study; what only the file has belongs to the file's.
+        assert archive.studies.sources("user") == ["study"]
+        assert of_user(0) == ("study#00001", {"study"})
+        assert of_user(1) == ("study-mine#00002", {"study-mine"})

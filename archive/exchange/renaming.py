@@ -1,0 +1,118 @@
+"""Other names for the studies of a file, in their own records and in those that refer to them.
+
+| record     | refers to another study by                                        |
+|------------|-------------------------------------------------------------------|
+| warm_start | its source                                                        |
+| evaluation | `answered_from`, the result of another study that it is a copy of |
+| proposal   | its result, and its basis: the studies that the agent learnt from |
+
+A record that the archive has under the same references keeps them: it belongs to a study whose copies agree, and which
+used the archive's copy of the renamed study. All other records refer to the file's copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from archive.errors import UsageError
+from archive.exchange.apply import existing, identity
+from archive.exchange.record_lines import Record
+from archive.store.properties import from_json, to_json
+from archive.store.studies.creation import check_new_name
+
+if TYPE_CHECKING:
+    from archive.exchange.export_queries import Ask
+
+_OWN = {"study": "name", "warm_start": "study", "proposal": "study", "evaluation": "id"}
+"""What names the study that a record belongs to."""
+
+_REFERENCES = {"warm_start": ("source",), "evaluation": ("answered_from",), "proposal": ("result", "based_on")}
+
+
+class Entry(NamedTuple):
+    """A record of a file under the new names of studies.
+
+    Attributes:
+        kind: Its kind.
+        record: The record.
+        former: Its references to renamed studies under their former names; empty where it belongs to one.
+    """
+
+    kind: str
+    record: Record
+    former: Mapping[str, Any]
+
+
+def checked(rename: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the new names by the former ones.
+
+    Raises:
+        UsageError: Two studies would have one name, or one is no valid name.
+    """
+    names = dict(rename or {})
+    for new in names.values():
+        check_new_name(new)
+    if len(set(names.values())) < len(names):
+        raise UsageError(f"two studies cannot have one name, got {', '.join(sorted(names.values()))}")
+    return names
+
+
+def renamed(kind: str, record: Record, names: Mapping[str, str]) -> Entry:
+    """Replace the names of studies in a record, in place."""
+    own = _OWN.get(kind)
+    if not names or own is None:
+        return Entry(kind, record, {})
+    before, record[own] = record[own], _renamed(own, record[own], names)
+    former = {}
+    for name in _REFERENCES.get(kind, ()):
+        place = _place(record, name)
+        if (value := place.get(name)) is not None and (new := _renamed(name, value, names)) != value:
+            former[name], place[name] = value, new
+    return Entry(kind, record, former if record[own] == before else {})
+
+
+def kept(ask: Ask, entries: Sequence[Entry]) -> list[tuple[str, Record]]:
+    """Return kinds and records, with the former references of those that the archive has with these references."""
+    stored = {
+        kind: existing(ask, kind, [entry.record for entry in entries if entry.kind == kind and entry.former])
+        for kind in {entry.kind for entry in entries if entry.former}
+    }
+    return [(entry.kind, _kept(entry, stored[entry.kind]) if entry.former else entry.record) for entry in entries]
+
+
+def _kept(entry: Entry, stored: Mapping[Any, Record]) -> Record:
+    record = {**entry.record}
+    if "properties" in record:
+        record["properties"] = {**record["properties"]}
+    for name, value in entry.former.items():
+        _place(record, name)[name] = value
+    known = stored.get(identity(entry.kind, record))
+    same = known is not None and all(_place(known, name).get(name) == value for name, value in entry.former.items())
+    return record if same else entry.record
+
+
+def _place(record: Record, name: str) -> Record:
+    """Return the part of a record that has a reference."""
+    place: Record = record["properties"] if name in ("answered_from", "based_on") else record
+    return place
+
+
+def _renamed(name: str, value: str, names: Mapping[str, str]) -> str:
+    """Return the new value of a property that names studies."""
+    if name == "based_on":
+        return _renamed_basis(value, names)
+    study, mark, number = value.rpartition("#")
+    if name in ("id", "result", "answered_from"):
+        return f"{names[study]}#{number}" if mark and study in names else value
+    return names.get(value, value)
+
+
+def _renamed_basis(text: str, names: Mapping[str, str]) -> str:
+    basis = from_json(text)
+    changed = False
+    for entry in ("observations", "partial", "coupling"):
+        if isinstance(by_study := basis.get(entry), dict) and not names.keys().isdisjoint(by_study):
+            basis[entry] = {names.get(study, study): value for study, value in by_study.items()}
+            changed = True
+    return to_json(basis) if changed else text
