@@ -49,6 +49,7 @@ class LiveView:
         self._live = Live(console=terminal, refresh_per_second=4) if terminal.is_terminal else None
         self._seen: dict[str, tuple[State, int, str | None]] = {}
         self._told: dict[tuple[str, str], int] = {}
+        self._explained: set[tuple[str, int]] = set()
         self._waits_for: str | None = None
         self._begun = False
 
@@ -152,8 +153,16 @@ class LiveView:
             self._told[view.id, event] = view.epochs
             # What had finished before this search is no event.
             if self._begun or view.finished is None:
-                self._print(event)
+                self._print(event + self._lost(view))
         self._begun = True
+
+    def _lost(self, view: ProposalView) -> str:
+        """Return why the last attempt was lost, unless its event said so: another worker may claim it at once."""
+        attempt = view.id, view.attempts
+        if not view.attempts or view.reason is None or attempt in self._explained:
+            return ""
+        self._explained.add(attempt)
+        return f"; the last one was lost: {view.reason}" if view.state is State.RUNNING else ""
 
     def _event(self, view: ProposalView, snapshot: Snapshot) -> str:
         name = f"#{view.number} {view.architecture_key[:8]}"

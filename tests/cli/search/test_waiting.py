@@ -122,7 +122,7 @@ def test_a_proposal_that_no_trainer_can_begin_is_named_once_until_it_gets_furthe
     assert lines() == ["running"]
     archive.proposals.fail(third.proposal.id, third.token, "killed", retry=True)
     fourth = claimed("four")
-    assert lines() == ["running, attempt 2"]
+    assert lines() == ["running, attempt 2; the last one was lost: killed"]
     returned(fourth, "no data")
     assert lines() == ["waits for attempt 2: no data"]
     fifth = claimed("five")
