@@ -14,3 +14,17 @@ def require_at_least(least: float, **arguments: float | None) -> None:
     for name, value in arguments.items():
         if value is not None and not value >= least:
             raise UsageError(f"{name} must be >= {least:g}, got {value}")
+
+
+MOST_NAME = 480
+"""Most characters of a name: dumps limit names that are derived from it, such as `STUDY#00000`, to 500."""
+
+
+def check_length(what: str, name: str) -> None:
+    """Check that a name is at most `MOST_NAME` characters long.
+
+    Raises:
+        UsageError: It is longer.
+    """
+    if len(name) > MOST_NAME:
+        raise UsageError(f"{what} must be at most {MOST_NAME} characters long, got {len(name)}: {name:.40}…")

@@ -24,10 +24,18 @@ from typing import TYPE_CHECKING
 from archive.agents.ask_tell import enqueueing
 from archive.agents.ask_tell.asker import Asker
 from archive.agents.ask_tell.told import checked
-from archive.agents.ask_tell.types import Batch, EnqueuedArchitecture, LeasedProposal, Told, lists, network, numbers_of
+from archive.agents.ask_tell.types import (
+    Batch,
+    EnqueuedArchitecture,
+    LeasedProposal,
+    Told,
+    lists,
+    network,
+    numbers_of,
+    step_of,
+)
 from archive.agents.base import Agent
 from archive.architecture.graph import Architecture
-from archive.argument_checks import require_at_least
 from archive.errors import ProposalStateError, UsageError
 from archive.known_costs import NO_COSTS, KnownCosts
 from archive.queries import hypervolume
@@ -115,7 +123,7 @@ class AskTellStudy:
             LeaseLostError: Another worker holds the proposal, or it is finished.
             UsageError: A step or a metric is invalid.
         """
-        require_at_least(0, step=step)
+        step = step_of(step)
         values = numbers_of(metrics)
         curve = {**self._curves.get(asked.id, {}), step: values}
         for at, others in curve.items():

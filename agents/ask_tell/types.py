@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from archive.architecture.graph import Architecture
 from archive.architecture.texts import from_text, is_text
+from archive.argument_checks import check_length
 from archive.errors import UnknownNameError, UsageError
 from archive.store.records import Proposal
 
@@ -120,17 +121,30 @@ def real(value: Any, what: str) -> float:
         raise UsageError(f"{what} must be a number, got {value!r:.80}") from None
 
 
+def step_of(step: Any) -> int:
+    """Return a step as an integer.
+
+    Raises:
+        UsageError: It is no integer from 0 on.
+    """
+    if isinstance(step, bool) or not isinstance(step, SupportsIndex) or step.__index__() < 0:
+        raise UsageError(f"step must be an integer >= 0, got {step!r:.80}")
+    return step.__index__()
+
+
 def numbers_of(metrics: Mapping[str, float]) -> dict[str, float]:
     """Return metrics by name as floats.
 
     Raises:
-        UsageError: It is no mapping, a value is not a number, or a name is no text, empty or blank at an end.
+        UsageError: It is no mapping, a value is not a number, or a name is no text, empty, blank at an end or longer
+            than `argument_checks.MOST_NAME`.
     """
     if not isinstance(metrics, Mapping):
         raise UsageError(f"metrics must be a mapping of names to numbers, got {metrics!r:.80}")
     for name in metrics:
         if not isinstance(name, str) or not name or name != name.strip():
             raise UsageError(f"a metric needs a name, a text without a blank at an end, got {name!r:.80}")
+        check_length("the name of a metric", name)
     return {name: real(value, name) for name, value in metrics.items()}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,8 @@ from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.store.evaluations import Evaluations
 from archive.store.records import Result, State
 from archive.store.studies.studies import Studies
-from tests.support.stores import Forgetful, cells, count, evaluate, everywhere, propose, study
+from tests.support.dumped import dumped
+from tests.support.stores import Forgetful, cells, count, evaluate, everywhere, propose, study, suggest
 
 
 def test_a_study_comes_back_as_it_was_made(archive):
@@ -251,3 +253,18 @@ class TestSnapshot:
     def test_the_incumbent_is_the_first_of_the_best_and_never_nan(self, archive, direction, number):
         evaluate(archive, [math.nan, 0.1, 0.8, 0.8, 0.1], direction=direction)
         assert archive.studies.snapshot("study").incumbent.number == number
+
+
+@pytest.mark.parametrize("what", ["study", "task", "protocol"])
+def test_names_are_no_longer_than_a_dump_can_hold(archive, tmp_path, what):
+    def named(length):
+        return replace(study("s"), **{"name" if what == "study" else what: "n" * length})
+
+    with pytest.raises(UsageError, match=rf"the {what} of a study needs a name|a study needs a name without"):
+        archive.studies.create(named(0))
+    with pytest.raises(UsageError, match=f"the name of a {what} must be at most 480 characters long, got 481: nn"):
+        archive.studies.create(named(481))
+    stored = archive.studies.create(named(480))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    archive.proposals.create(stored.name, agent, suggest(cells(1)), outcomes=[Result(0.5)])
+    assert dumped(archive, tmp_path / "dump.jsonl.gz")

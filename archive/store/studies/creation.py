@@ -8,6 +8,7 @@ from dataclasses import fields
 from operator import index
 from typing import TYPE_CHECKING, Any
 
+from archive.argument_checks import check_length
 from archive.constraints import OPERATORS
 from archive.database.statements import revised
 from archive.errors import StudyConflictError, UsageError
@@ -54,10 +55,15 @@ def check(study: Study) -> None:
     """Check that a study can be stored.
 
     Raises:
-        UsageError: The name is empty or contains a `#`, or direction, budget or seed is invalid.
+        UsageError: The name is empty, too long or contains a `#`, task or protocol have no name or too long ones, or
+            direction, budget or seed is invalid.
     """
     if not study.name or "#" in study.name:
-        raise UsageError(f"a study needs a name without '#', got {study.name!r}")
+        raise UsageError(f"a study needs a name without '#', got {study.name!r:.80}")
+    for what, name in (("study", study.name), ("task", study.task), ("protocol", study.protocol)):
+        if not name:
+            raise UsageError(f"the {what} of a study needs a name, got {name!r}")
+        check_length(f"the name of a {what}", name)
     if study.direction not in ("maximise", "minimise"):
         raise UsageError(f"direction must be maximise or minimise, got {study.direction!r}")
     check_objectives(study.objectives)
@@ -91,6 +97,7 @@ def check_objectives(objectives: Sequence[Objective]) -> None:
     for each in objectives:
         if not each.name or names.count(each.name) > 1:
             raise UsageError(f"the objectives of a study need different names, got {', '.join(map(repr, names))}")
+        check_length("the name of an objective", each.name)
         if each.direction not in ("maximise", "minimise"):
             raise UsageError(f"direction of {each.name} must be maximise or minimise, got {each.direction!r}")
 

@@ -193,8 +193,11 @@ def test_a_value_that_is_not_finite_fails_the_proposal(archive, study):
 
 def test_bad_input_is_refused(archive, study):
     (asked,) = study.ask("random")
-    with pytest.raises(UsageError, match="step must be >= 0, got -1"):
-        study.report(asked, -1, {"accuracy": 0.5})
+    for step in (-1, "1", 1.5, True):
+        with pytest.raises(UsageError, match=f"step must be an integer >= 0, got {step!r}"):
+            study.report(asked, step, {"accuracy": 0.5})
+    with pytest.raises(UsageError, match="the name of a metric must be at most 480 characters long, got 481: mm"):
+        study.report(asked, 0, {"m" * 481: 0.5})
     study.report(asked, 0, {"accuracy": 0.5})
     with pytest.raises(UsageError, match=r"those of the other steps \(accuracy\), got \['loss'\]"):
         study.report(asked, 1, {"loss": 0.5})
