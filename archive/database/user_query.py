@@ -8,10 +8,7 @@ rolled back.
 from __future__ import annotations
 
 import contextlib
-import re
-import secrets
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,19 +30,13 @@ from archive.database.message_size import check_size
 from archive.database.parameters import check_parameters
 from archive.database.read_only import commits_in_parts, require_read_only, without_end_mark
 from archive.database.statements import revised, rewritten
+from archive.database.time_limit import time_limit, without_mark
 from archive.errors import ArchiveError, QueryError, StoreError, StoreUnavailableError
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
 
 T = TypeVar("T")
-
-_TIMED_OUT = (
-    "Neo.ClientError.Transaction.TransactionTimedOut",
-    "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration",
-    "Neo.ClientError.Transaction.Terminated",
-    "Neo.TransientError.Transaction.Terminated",
-)
 
 _NEEDS_ITS_OWN_TRANSACTION = (
     "Neo.DatabaseError.Transaction.TransactionStartFailed",
@@ -59,8 +50,6 @@ REWRITE_SECONDS = 5.0
 
 Page = tuple[int, int | None]
 """Number of rows to skip, and maximum number to return."""
-
-_MARK = re.compile(r"\n?/\* [0-9a-f]{16} \*/")
 
 
 @dataclass(frozen=True)
@@ -129,8 +118,7 @@ def run_query(
             work = partial(_rolled_back, connection, statement, values, (skip, limit), timeout)
             answer = connection.with_recovery(work)
     except QueryError as error:
-        # The mark of the watchdog is removed from the message, because it is not part of the user's query.
-        raise QueryError(_MARK.sub("", str(error)).strip()) from None
+        raise QueryError(without_mark(str(error), statement)) from None
     # ArcadeDB names the columns with the first row only.
     return answer if answer.columns or answer.rows else replace(answer, columns=columns_of(cypher))
 
@@ -138,7 +126,7 @@ def run_query(
 def _rolled_back(
     connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, timeout: float | None
 ) -> QueryResult:
-    with connection.session(write=False) as session, _time_limit(connection, cypher, timeout) as text:
+    with connection.session(write=False) as session, time_limit(connection, cypher, timeout) as text:
         transaction = session.begin_transaction(timeout=timeout)
         try:
             return _collect(transaction.run(text, parameters), *page)
@@ -161,7 +149,7 @@ def _written(
 
     def attempt() -> QueryResult | None:
         with connection.turn(alone=True), connection.session(write=True) as session:
-            with _time_limit(connection, cypher, timeout) as text:
+            with time_limit(connection, cypher, timeout) as text:
                 try:
                     return _in_transaction(session, text, parameters, page, timeout)
                 except Neo4jError as error:
@@ -209,7 +197,7 @@ def _in_parts(
     connection.write(_rewrite, alone=True)
     try:
         with connection.turn(alone=True), connection.session(write=True) as session:
-            with _time_limit(connection, cypher, timeout) as text:
+            with time_limit(connection, cypher, timeout) as text:
                 answer = _collect(session.run(neo4j.Query(text, timeout=timeout), parameters), *page)
     except BaseException as error:
         # The error of the query is reported, not a further error of a server that is still unreachable.
@@ -242,38 +230,6 @@ def _collect(result: neo4j.Result, skip: int, limit: int | None) -> QueryResult:
         rows.append(tuple(plain(value) for value in record.values()))
     result.consume()
     return QueryResult(columns, rows, truncated)
-
-
-@contextlib.contextmanager
-def _time_limit(connection: Connection, cypher: str, timeout: float | None) -> Iterator[str]:
-    """Yield the text to send, and translate the error of a query that takes too long.
-
-    Neo4j enforces the timeout of the transaction. ArcadeDB does not, so a watchdog ends the query there, and finds it
-    by a mark in the text.
-    """
-    mark = f"/* {secrets.token_hex(8)} */"
-    watchdog = None
-    if timeout is not None and connection.dialect == "embedded":
-        watchdog = threading.Timer(timeout, _terminate, (connection, mark))
-        watchdog.daemon = True
-        watchdog.start()
-    try:
-        yield f"{cypher}\n{mark}" if watchdog else cypher
-    except Neo4jError as error:
-        if error.code in _TIMED_OUT:
-            limit = f"{timeout:g} seconds" if timeout is not None else "the server's limit"
-            raise QueryError(f"the query took longer than {limit}: narrow it, or allow it more time") from None
-        raise
-    finally:
-        if watchdog is not None:
-            watchdog.cancel()
-
-
-def _terminate(connection: Connection, mark: str) -> None:
-    with contextlib.suppress(DriverError, Neo4jError), connection.session(write=False) as session:
-        for record in session.run("SHOW TRANSACTIONS YIELD transactionId, currentQuery").fetch(1000):
-            if record["currentQuery"].endswith(mark):
-                session.run(f"TERMINATE TRANSACTIONS '{record['transactionId']}'").consume()
 
 
 def plain(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 
 import pytest
@@ -121,3 +122,13 @@ def test_a_rejected_query_is_shown_as_it_was_typed(connection):
     with pytest.raises(QueryError) as caught:
         run_query(connection, "MATCH (n", timeout=5.0)
     assert "/*" not in str(caught.value)
+
+
+@pytest.mark.parametrize("cypher", ["MATCH (a", "RETURN 1 +", "MATCH (a)\nRETURN a.key ORDER BY"])
+def test_a_query_that_ends_too_early_has_its_error_at_its_end(connection, cypher):
+    with pytest.raises(QueryError) as caught:
+        run_query(connection, cypher, timeout=20.0)
+    assert "/*" not in str(caught.value)
+    lines = cypher.split("\n")
+    for line, column in re.findall(r"line (\d+)\D+(\d+)", str(caught.value)):
+        assert int(line) == len(lines) and int(column) <= len(lines[-1]) + 1
