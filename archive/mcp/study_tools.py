@@ -128,7 +128,7 @@ def study(archive: Archive, study: StudyName) -> StudyProgress:
     """Show one study: task, space with its limits, budget, proposals in each state, best network, trainers at work."""
     snapshot = archive.studies.snapshot(study)
     record, best, agent = snapshot.study, snapshot.incumbent, snapshot.study.config.get("agent")
-    serving = [one for one in workers.statuses(archive.connection) if one.state in SERVING and one.slots]
+    serving = [one for one in workers.statuses(archive.connection) if one.state in SERVING and one.trainer]
     return StudyProgress(
         *(record.name, record.task, record.protocol, record.space, dict(record.space_config), record.objective),
         *(record.direction, record.budget, record.seed, agent if isinstance(agent, str) else None),

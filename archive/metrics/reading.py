@@ -92,7 +92,9 @@ class ArchiveReader:
             statuses = workers.statuses(self._connection)
         except StoreError as error:
             return ArchiveReading(problem=_problem(error))
-        trainers: Counter[str] = Counter(status.state for status in statuses if status.state != "left")
+        # A program that asks and tells counts while it evaluates.
+        serving = [one for one in statuses if (one.trainer or one.trials) and one.state != "left"]
+        trainers: Counter[str] = Counter(one.state for one in serving)
         slots = sum(status.slots or 0 for status in statuses if status.alive)
         return ArchiveReading(depths, trainers, slots)
 

@@ -137,6 +137,11 @@ class WorkerStatus:
     capabilities: Capabilities = field(default_factory=Capabilities)
 
     @property
+    def trainer(self) -> bool:
+        """Whether it is a trainer, rather than a program that asks and tells: only a trainer has slots."""
+        return self.slots is not None
+
+    @property
     def alive(self) -> bool:
         """Whether it is working, idle or resting."""
         return self.state in ("working", "idle", "resting")

@@ -257,7 +257,7 @@ def status(ctx: click.Context, everyone: bool, stale_seconds: float, healthcheck
         print_message(f"the state of the trainers is unknown: {error}")
         return
     if healthcheck:
-        statuses = [worker for worker in statuses if worker.host == platform.node()]
+        statuses = [worker for worker in statuses if worker.trainer and worker.host == platform.node()]
     print_workers(statuses, blocked, as_json)
     if healthcheck and not any(worker.alive for worker in statuses):
         print_message(f"no trainer is running on {platform.node()}")

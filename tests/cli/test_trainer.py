@@ -107,6 +107,9 @@ def test_who_ends_in_order_has_said_good_bye_and_counted(archive, user, tmp_path
     assert "INFO started worker=" in done.stderr
     (worker,) = workers(user)
     assert (worker["state"], worker["trials"]) == ("left", [])
+    # A program that asks and tells is alive, and no trainer.
+    archive.proposals.register_worker("script", platform.node(), "ask and tell")
+    assert [one["state"] for one in workers(user)] == ["left", "idle"]
     user.types("trainer", "status", "--healthcheck", code=1)
 
 

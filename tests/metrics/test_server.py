@@ -53,6 +53,7 @@ def test_the_queue_is_counted_by_study_and_state(archive, tmp_path):
     workers.arrive(archive.connection, "idler", host="here", slots=4)
     workers.arrive(archive.connection, "gone", host="here", slots=8)
     workers.leave(archive.connection, "gone")
+    archive.proposals.register_worker("script", "here", "ask and tell")
     task = table(tmp_path)
     propose(archive, task, 5)
     propose(archive, task, 2, "other")
