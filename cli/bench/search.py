@@ -177,9 +177,12 @@ def _starts(text: str) -> int:
 
 
 def _import_proxies(archive: Archive, file: Path, plan: ComparisonPlan) -> None:
-    from archive.exchange.importers.proxies import import_proxies
+    from archive.exchange.importers.proxies import ProxyTask, import_proxies
 
-    tasks = [(each.task.partition(NOISE)[0], each.protocol, each.space_config) for each in plan.problems]
+    tasks = [
+        ProxyTask(each.task.partition(NOISE)[0], each.protocol, each.space_config, [each.space])
+        for each in plan.problems
+    ]
     import_proxies(archive, file, tasks)
 
 

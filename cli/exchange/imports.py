@@ -85,13 +85,13 @@ def proxies(
     FILE is a CSV table: columns that describe a network, as in other tables, and a column for each proxy. Searches on
     the tasks use the scores. Leave out columns of trained quantities by --proxy.
     """
-    from archive.exchange.importers.proxies import import_proxies
+    from archive.exchange.importers.proxies import ProxyTask, import_proxies
     from archive.trainer.tasks import registry
     from archive.trainer.tasks.tabular import TabularTask
 
     tasks = [registry.get(name) for name in names]
     places = [
-        (task.name, each.name, _decisions(task))
+        ProxyTask(task.name, each.name, _decisions(task), task.suitable_spaces())
         for task in tasks
         for each in (
             task.protocols if protocol is None and isinstance(task, TabularTask) else [task.protocol(protocol)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,25 @@ if TYPE_CHECKING:
     from archive.api import Archive
 
 
+class ProxyTask(NamedTuple):
+    """A task that proxies are imported for.
+
+    Attributes:
+        name: Its name.
+        protocol: Name of its protocol.
+        settings: Settings of its space: options of `choices` are found by their names, and the file may have one of a
+            decision. Without settings, those of the file hold.
+        spaces: Names of the spaces whose networks suit the task.
+    """
+
+    name: str
+    protocol: str
+    settings: Mapping[str, Any]
+    spaces: Sequence[str]
+
+
 def import_proxies(
-    archive: Archive, file: Path, tasks: Iterable[tuple[str, str, Mapping[str, Any]]], names: Sequence[str] = ()
+    archive: Archive, file: Path, tasks: Iterable[ProxyTask], names: Sequence[str] = ()
 ) -> tuple[list[str], int]:
     """Store the scores of a table's networks for tasks; importing the same file again changes nothing.
 
@@ -28,30 +45,36 @@ def import_proxies(
     Args:
         archive: The archive.
         file: A table of a form of `archive.spaces.tables.reader`.
-        tasks: Names of tasks with the names of their protocols, and the settings of their spaces: options of `choices`
-            are found by their names, and the file may have one of a decision. Without settings, those of the file hold.
+        tasks: The tasks.
         names: Columns to import; empty for all columns of numbers.
 
     Returns:
         The names of the proxies, and the number of networks.
 
     Raises:
-        UsageError: The file is no such table, has no such column, or has other choices than a task.
+        UsageError: The file is no such table, has no such column, or has networks of another space or other choices
+            than a task.
     """
     tasks = list(tasks)
-    table = Table.load(file, _options(settings for _, _, settings in tasks))
+    table = Table.load(file, _options(task.settings for task in tasks))
+    for task in tasks:
+        if table.space not in task.spaces:
+            raise UsageError(
+                f"{file} holds networks of the space {table.space}, and the task {task.name!r} has those of "
+                f"{' or '.join(task.spaces)}"
+            )
     chosen = list(names) or [name for name in table.columns if _is_number(table, name)]
     if not chosen:
         raise UsageError(f"{file} has no column of scores")
     scores = np.stack([table.column(name) for name in chosen], axis=1)
     source = f"{file.name}@{table.sha256[:12]}"
     # Faults of all tasks come before anything is stored.
-    of_tasks = [(task, protocol, _networks(file, table, task, settings)) for task, protocol, settings in tasks]
-    archive.architectures.add({network.key: network for *_, networks in of_tasks for network in networks}.values())
-    for task, protocol, networks in of_tasks:
+    of_tasks = [(task, _networks(file, table, task.name, task.settings)) for task in tasks]
+    archive.architectures.add({network.key: network for _, networks in of_tasks for network in networks}.values())
+    for task, networks in of_tasks:
         rows = zip(networks, scores.tolist(), strict=True)
         by_key = {network.key: dict(zip(chosen, row, strict=True)) for network, row in rows}
-        archive.proxies.add(task, protocol, source, by_key)
+        archive.proxies.add(task.name, task.protocol, source, by_key)
     return chosen, len(table)
 
 

@@ -129,3 +129,13 @@ def test_what_cannot_be_measured_is_one_line(user, tmp_path):
         (["--task", "digits"], "name the networks"),
     ):
         assert message in user.types("arch", "proxies", *arguments, code=None).stderr
+
+
+def test_proxies_of_networks_of_another_space_are_refused(archive, user, tmp_path):
+    path = tmp_path / "proxies.csv"
+    cells = [codec.to_nasbench201(cell) for cell in spaces.get("nasbench201").members()[:2]]
+    path.write_text("\n".join(["arch_str,synflow", *(f"{cell},{at}" for at, cell in enumerate(cells))]))
+    for task, expected in ((table_of_choices(tmp_path), "choices"), ("diabetes", "mlp")):
+        refused = " ".join(user.types("import", "proxies", str(path), "--task", task, code=2).stderr.split())
+        assert f"holds networks of the space nasbench201, and the task '{task}' has those of {expected}" in refused
+    assert archive.query("MATCH (a:Architecture) RETURN count(a) AS n").rows == [(0,)]
