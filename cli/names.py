@@ -12,6 +12,7 @@ import shlex
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -217,6 +218,13 @@ RECIPE = Name(_recipes)
 RECIPE_LIST = Name(_recipes, separator=",")
 
 
+MOST_BYTES = 200
+"""Most bytes of a study's name in the name of a file."""
+
+
 def as_file(name: str) -> str:
-    """Return the name of a study as a part of a file's name."""
-    return "".join(each if each.isalnum() or each in "-_." else "-" for each in name).lstrip(".") or "study"
+    """Return the name of a study as a part of a file's name, which most file systems limit to 255 bytes."""
+    shown = "".join(each if each.isalnum() or each in "-_." else "-" for each in name).lstrip(".") or "study"
+    if len(shown.encode()) <= MOST_BYTES:
+        return shown
+    return f"{shown[: MOST_BYTES // 4]}-{sha256(name.encode(errors='replace')).hexdigest()[:8]}"

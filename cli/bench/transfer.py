@@ -203,7 +203,7 @@ def _show(plan: TransferPlan, results: Sequence[Row], as_json: bool) -> None:
         [
             *(names[row.target], row.scenario, row.seeds, row.to_best, row.slowest),
             *(f"{row.regret[at]:.{decimals[row.target]}f}" for at in queries),
-            f"{row.excess:.{decimals[row.target]}f}",
+            None if row.excess is None else f"{row.excess:.{decimals[row.target]}f}",
             *(None if errors is None else f"{errors:.1f}" for errors in (row.errors, row.own_errors)),
             row.coupling,
         ]

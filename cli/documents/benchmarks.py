@@ -226,9 +226,9 @@ class ScenarioItem(JsonObject):
         to_best: Median number of queries until the best network was found.
         slowest: The largest such number.
         regret: Mean regret by number of queries; with noise, of the networks that `study best` would recommend.
-        excess: Largest mean regret beyond that of cold starts, after ten queries or more.
-        errors: Largest such excess in standard errors of the differences, seed by seed; null for one seed, and where
-            all seeds are behind by the same.
+        excess: Largest mean regret beyond that of cold starts, after ten queries or more; null for fewer queries.
+        errors: Largest such excess in standard errors of the differences, seed by seed; null for fewer queries, for one
+            seed, and where all seeds are behind by the same.
         own_errors: Largest such excess in standard errors of the mean regret; null likewise.
         coupling: Estimated correlation of the task with its sources, in [-1, 1], mean over the searches; null without.
     """
@@ -239,7 +239,7 @@ class ScenarioItem(JsonObject):
     to_best: float | None
     slowest: float | None
     regret: dict[str, float]
-    excess: float
+    excess: float | None
     errors: float | None
     own_errors: float | None
     coupling: float | None

@@ -115,7 +115,8 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
     home = None if access is None or access.record is None else access.record.parent
     space = _space(options.space, task, defaults, home)
     protocol = _protocol(options, task, space.name, defaults)
-    registry.prepare(task, protocol)
+    if stored is None or stored.task == task.name:
+        registry.prepare(task, protocol)
     objective, direction = _objective(options, task, protocol, defaults)
     constraints = limits.resolved(options, task, defaults)
     costs = known_costs.of_task(task, protocol.name) if further or constraints else NO_COSTS

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from archive.cli import render
+from archive.cli import names, render
 from archive.cli.columns import GAP, column_widths
 from archive.cli.render import print_fields, print_table
 from archive.cli.study import log
@@ -104,3 +104,10 @@ def test_an_entry_that_somebody_made_up_is_told(capsys, tmp_path, at, basis):
     text, line = capsys.readouterr().out.split("\n{", 1)
     assert "\x1b" not in text and text.startswith("–")
     assert '"time": null' in line
+
+
+def test_a_file_is_named_by_any_study():
+    assert names.as_file("../a b/ü") == "-a-b-ü"
+    first, second = (names.as_file("ü" * 300 + end) for end in "ab")
+    assert first != second
+    assert all(len(one.encode()) <= names.MOST_BYTES for one in (first, second))

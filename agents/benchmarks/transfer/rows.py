@@ -61,7 +61,8 @@ class Row(NamedTuple):
         to_best: Median number of queries until the best network; None where half of them never found it.
         slowest: The largest number of queries until the best network; None where a study never found it.
         regret: Mean regret after some numbers of queries, by number; with noise, of the recommended networks.
-        excess: The largest amount by which the mean regret is above the cold one's, after `FROM` queries or more.
+        excess: The largest amount by which the mean regret is above the cold one's, after `FROM` queries or more; None
+            for fewer.
         errors: The largest such amount in standard errors of the differences, see `Excess`.
         own_errors: The largest such amount in standard errors of the mean regret, see `Excess`.
         coupling: Mean of the last estimates of the correlation with the sources; None without sources.
@@ -73,7 +74,7 @@ class Row(NamedTuple):
     to_best: float | None
     slowest: int | None
     regret: Mapping[int, float]
-    excess: float
+    excess: float | None
     errors: float | None
     own_errors: float | None
     coupling: float | None
@@ -105,13 +106,13 @@ class Excess(NamedTuple):
     """How far warm starts are behind cold ones at most, see the head of this module; each at least 0.
 
     Attributes:
-        points: The excess.
+        points: The excess; None for fewer than `FROM` queries.
         errors: In standard errors of the differences. None for a single seed, and where all seeds are behind by the
             same amount, which has no standard error.
         own: In standard errors of the warm starts; None likewise.
     """
 
-    points: float
+    points: float | None
     errors: float | None
     own: float | None
 
@@ -120,7 +121,7 @@ class Excess(NamedTuple):
         """Return the excess of regrets, (n, budget) each, of which a row has one seed."""
         warm, cold = warm[:, FROM - 1 :], cold[:, FROM - 1 :]
         if not warm.size:
-            return cls(0.0, None, None)
+            return cls(None, None, None)
         means = (warm - cold).mean(axis=0)
         points = float(means.max(initial=0.0))
         if len(warm) == 1:

@@ -155,3 +155,9 @@ def test_what_was_pruned_is_none_of_other_studies(archive, user, stored):
     stored(protocol="diabetes/1", config={"agent": "rand", "rungs": rungs}, count=2, pruned=True)
     assert archive.studies.snapshot("mine").counts[State.PRUNED] == 2
     assert "of other studies" not in said(user.types("search", "--study", "mine"))
+
+
+def test_another_task_is_refused_before_its_data_are_looked_for(user, stored):
+    stored()
+    done = user.types("search", "--study", "mine", "--task", "mnist", code=2)
+    assert "'mine' exists with task diabetes, got mnist" in said(done)
