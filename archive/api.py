@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 from archive import settings
 from archive.database.connection import Connection
 from archive.database.user_query import QueryResult, run_query
-from archive.errors import SettingsError, StoreUnavailableError, UsageError
+from archive.errors import ArchiveError, SettingsError, StoreUnavailableError, UsageError
 from archive.queries import saved
+from archive.queue import workers
 from archive.queue.proposals import Proposals
 from archive.queue.reuse import ReusedResults
 from archive.settings import Settings
@@ -124,7 +126,11 @@ class Archive:
             raise StoreUnavailableError(f"py2neo cannot use the server at {address}: {error}", address) from error
 
     def close(self) -> None:
-        """Close the connection; the server keeps running."""
+        """Close the connection, and store that its asking and telling has ended; the server keeps running."""
+        # Whatever keeps it from being stored, the worker is stale a while later.
+        with suppress(ArchiveError):
+            workers.leave_idle(self.connection, self.proposals.registered)
+        self.proposals.registered.clear()
         self.connection.close()
 
     def __enter__(self) -> Self:

@@ -46,6 +46,8 @@ class Proposals:
         """Read and write through this connection; after `max_attempts` lost attempts a proposal becomes FAILED."""
         self._connection, self._architectures, self._limit = connection, architectures, max_attempts
         self._claimer = Claimer(connection, architectures)
+        # Ids of the workers whose end is stored when the archive is closed.
+        self.registered: set[str] = set()
 
     def create(
         self,
@@ -272,8 +274,9 @@ class Proposals:
         return registered_agents.register_agent(self._connection, kind, config, version)
 
     def register_worker(self, worker: str, host: str | None = None, device: str | None = None) -> None:
-        """Store a worker, or its changed properties."""
+        """Store a worker, or its changed properties; closing the archive stores its end."""
         workers.beat(self._connection, worker, host=host, device=device)
+        self.registered.add(worker)
 
     def worker_heartbeat(self, worker: str) -> None:
         """Store that a worker is alive, whether or not it holds a proposal."""

@@ -13,7 +13,7 @@ All durations are measured by the server's clock, so that machines with differen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -52,6 +52,17 @@ LEAVE = """
 MATCH (w:Worker {id: $id})
 SET w.heartbeat = timestamp(), w.ended = timestamp()
 """
+
+LEAVE_IDLE = """
+UNWIND $ids AS id
+MATCH (w:Worker {id: id})
+OPTIONAL MATCH (p:Proposal {state: 'RUNNING', worker: id})
+WITH w, count(p) AS held WHERE held = 0
+SET w.heartbeat = timestamp(), w.ended = timestamp()
+"""
+
+LEAVE_SECONDS = 1.0
+"""Longest time for storing the end of idle workers: whoever ends does not wait for a server that is away."""
 
 WORKERS = """
 MATCH (w:Worker)
@@ -166,6 +177,12 @@ def rest(connection: Connection, worker: str, seconds: float, reason: str) -> No
 def leave(connection: Connection, worker: str) -> None:
     """Store the orderly end of a worker, so that it does not become stale."""
     connection.write(lambda tx: tx.run(LEAVE, id=worker).consume())
+
+
+def leave_idle(connection: Connection, ids: Collection[str]) -> None:
+    """Store the orderly end of those workers that hold no proposal; another program may tell the results of others."""
+    if ended := sorted(ids):
+        connection.write(lambda tx: tx.run(LEAVE_IDLE, ids=ended).consume(), patience=LEAVE_SECONDS)
 
 
 def largest_memory(tx: ManagedTransaction) -> int:

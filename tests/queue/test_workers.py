@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from archive.api import Archive
 from archive.queue import workers
 from tests.support import wait_until
 from tests.support.stores import cells, propose
@@ -88,3 +89,17 @@ def test_workers_without_a_recent_heartbeat_are_not_listed(archive, status):
 def test_leaving_creates_no_worker(archive, status):
     workers.leave(archive.connection, "nobody")
     assert status() == {}
+
+
+def test_who_asks_and_tells_ends_with_its_archive_unless_it_holds_a_proposal(archive, status, open_connection):
+    propose(archive, cells(1))
+    workers.arrive(archive.connection, "other")
+    other = Archive(open_connection())
+    for worker in ("idle", "busy"):
+        other.proposals.register_worker(worker, "here", "ask and tell")
+    assert other.proposals.claim("busy", study="study", lease_seconds=LONG)
+    other.close()
+    other.close()
+    assert {name: each.state for name, each in status().items()} == {
+        "other": "idle", "idle": "left", "busy": "working"
+    }  # fmt: skip
