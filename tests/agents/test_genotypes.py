@@ -59,7 +59,8 @@ def test_bananas_learns_which_operations_are_good(settings):
     networks = [space.sample(rng) for _ in range(60)]
     history = History(observed(networks, [convolutions(network) for network in networks]))
     agent = agents.get("bananas", space, **{**CHEAP["bananas"], "members": 5, **settings})
-    suggestions = [one.architecture for one in agent.propose(history, 4, rng)]
+    # A draw of a random acquisition may be bad: the mean of four is as good as that of any other acquisition.
+    suggestions = [one.architecture for _ in range(4) for one in agent.propose(history, 4, rng)]
     assert np.mean([convolutions(one) for one in suggestions]) > np.quantile(
         [convolutions(one) for one in networks], 0.9
     )
