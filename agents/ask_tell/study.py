@@ -29,10 +29,9 @@ from archive.agents.ask_tell.types import (
     EnqueuedArchitecture,
     LeasedProposal,
     Told,
+    extended,
     lists,
     network,
-    numbers_of,
-    step_of,
 )
 from archive.agents.base import Agent
 from archive.architecture.graph import Architecture
@@ -123,13 +122,7 @@ class AskTellStudy:
             LeaseLostError: Another worker holds the proposal, or it is finished.
             UsageError: A step or a metric is invalid.
         """
-        step = step_of(step)
-        values = numbers_of(metrics)
-        curve = {**self._curves.get(asked.id, {}), step: values}
-        for at, others in curve.items():
-            if "epoch" in values or not values or others.keys() != values.keys():
-                expected = ", ".join(sorted(others)) if at != step else "any name but epoch"
-                raise UsageError(f"metrics must be those of the other steps ({expected}), got {sorted(values)}")
+        curve = extended(self._curves.get(asked.id, {}), step, metrics)
         self.archive.proposals.report(asked.id, asked.token, lists(curve), LEASE_SECONDS)
         self._curves[asked.id] = curve
 

@@ -121,15 +121,23 @@ def real(value: Any, what: str) -> float:
         raise UsageError(f"{what} must be a number, got {value!r:.80}") from None
 
 
-def step_of(step: Any) -> int:
-    """Return a step as an integer.
+def extended(
+    curve: Mapping[int, dict[str, float]], step: Any, metrics: Mapping[str, float]
+) -> dict[int, dict[str, float]]:
+    """Return the metrics of each step of a training, with those of one more step, or of a step again.
 
     Raises:
-        UsageError: It is no integer from 0 on.
+        UsageError: The step is no integer from 0 on, or the metrics are not those of the other steps.
     """
     if isinstance(step, bool) or not isinstance(step, SupportsIndex) or step.__index__() < 0:
         raise UsageError(f"step must be an integer >= 0, got {step!r:.80}")
-    return step.__index__()
+    step, values = step.__index__(), numbers_of(metrics)
+    longer = {**curve, step: values}
+    for at, others in longer.items():
+        if "epoch" in values or not values or others.keys() != values.keys():
+            expected = ", ".join(sorted(others)) if at != step else "any name but epoch"
+            raise UsageError(f"metrics must be those of the other steps ({expected}), got {sorted(values)}")
+    return longer
 
 
 def numbers_of(metrics: Mapping[str, float]) -> dict[str, float]:

@@ -23,7 +23,7 @@ from archive.exchange.apply import compare, identity, store
 from archive.exchange.export_queries import asking
 from archive.exchange.file_format import MOST_BYTES, Contents, DumpReader
 from archive.exchange.record_lines import Record, text_of
-from archive.exchange.renaming import Entry
+from archive.exchange.renaming import RenamedRecord
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
@@ -90,7 +90,7 @@ class _Checked:
     def contents(self) -> Contents:
         return self.reader.contents
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[RenamedRecord]:
         for line, kind, record in self.reader:
             try:
                 records.check(kind, record)
@@ -140,9 +140,9 @@ class _Checked:
         return record["architecture"] if kind == "evaluation" else None
 
 
-def _batches(checked: Iterable[Entry]) -> Iterator[list[Entry]]:
+def _batches(checked: Iterable[RenamedRecord]) -> Iterator[list[RenamedRecord]]:
     """Cut records into batches for one transaction, of limited number and size."""
-    batch: list[Entry] = []
+    batch: list[RenamedRecord] = []
     size = 0
     for entry in checked:
         batch.append(entry)

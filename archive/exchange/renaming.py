@@ -30,7 +30,7 @@ _OWN = {"study": "name", "warm_start": "study", "proposal": "study", "evaluation
 _REFERENCES = {"warm_start": ("source",), "evaluation": ("answered_from",), "proposal": ("result", "based_on")}
 
 
-class Entry(NamedTuple):
+class RenamedRecord(NamedTuple):
     """A record of a file under the new names of studies.
 
     Attributes:
@@ -58,21 +58,21 @@ def checked(rename: Mapping[str, str] | None) -> dict[str, str]:
     return names
 
 
-def renamed(kind: str, record: Record, names: Mapping[str, str]) -> Entry:
+def renamed(kind: str, record: Record, names: Mapping[str, str]) -> RenamedRecord:
     """Replace the names of studies in a record, in place."""
     own = _OWN.get(kind)
     if not names or own is None:
-        return Entry(kind, record, {})
+        return RenamedRecord(kind, record, {})
     before, record[own] = record[own], _renamed(own, record[own], names)
     former = {}
     for name in _REFERENCES.get(kind, ()):
         place = _place(record, name)
         if (value := place.get(name)) is not None and (new := _renamed(name, value, names)) != value:
             former[name], place[name] = value, new
-    return Entry(kind, record, former if record[own] == before else {})
+    return RenamedRecord(kind, record, former if record[own] == before else {})
 
 
-def kept(ask: Ask, entries: Sequence[Entry]) -> list[tuple[str, Record]]:
+def kept(ask: Ask, entries: Sequence[RenamedRecord]) -> list[tuple[str, Record]]:
     """Return kinds and records, with the former references of those that the archive has with these references."""
     stored = {
         kind: existing(ask, kind, [entry.record for entry in entries if entry.kind == kind and entry.former])
@@ -81,7 +81,7 @@ def kept(ask: Ask, entries: Sequence[Entry]) -> list[tuple[str, Record]]:
     return [(entry.kind, _kept(entry, stored[entry.kind]) if entry.former else entry.record) for entry in entries]
 
 
-def _kept(entry: Entry, stored: Mapping[Any, Record]) -> Record:
+def _kept(entry: RenamedRecord, stored: Mapping[Any, Record]) -> Record:
     record = {**entry.record}
     if "properties" in record:
         record["properties"] = {**record["properties"]}

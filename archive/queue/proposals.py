@@ -45,9 +45,7 @@ class Proposals:
     def __init__(self, connection: Connection, architectures: Architectures, *, max_attempts: int = MAX_ATTEMPTS):
         """Read and write through this connection; after `max_attempts` lost attempts a proposal becomes FAILED."""
         self._connection, self._architectures, self._limit = connection, architectures, max_attempts
-        self._claimer = Claimer(connection, architectures)
-        # Ids of the workers whose end is stored when the archive is closed.
-        self.registered: set[str] = set()
+        self._claimer, self.registered = Claimer(connection, architectures), set[str]()
 
     def create(
         self,
