@@ -266,17 +266,24 @@ def test_diverged_copies_of_a_study_are_refused(archive, connection, tmp_path):
     assert dumped(archive, tmp_path / "same") == found[1]
 
 
-def test_the_error_about_diverged_copies_names_the_way_out(archive, connection, tmp_path):
-    evaluate(archive, [0.25, 0.5])
-    common = dumped(archive, tmp_path / "common")
+def diverge(archive, connection, folder, mine=lambda: None):
+    """Continue two copies of `study`, dumped as `mine` and as `theirs`, which the archive then has."""
+    common = dumped(archive, folder / "common")
     for name, at in (("mine", 3), ("theirs", 5)):
         wipe(connection)
-        (tmp_path / name).write_bytes(common)
-        load(connection, tmp_path / name)
+        (folder / name).write_bytes(common)
+        load(connection, folder / name)
         propose(archive, [cells(at + 1)[at]])
         claim = Archive(connection).proposals.claim("worker", study="study")
         archive.proposals.complete(claim.id, claim.token, Result(0.75))
-        dumped(archive, tmp_path / name)
+        if name == "mine":
+            mine()
+        dumped(archive, folder / name)
+
+
+def test_the_error_about_diverged_copies_names_the_way_out(archive, connection, tmp_path):
+    evaluate(archive, [0.25, 0.5])
+    diverge(archive, connection, tmp_path)
     message = r"study#00002 has the architecture .*copies of the study 'study' diverged; .*--rename study=NEW"
     with pytest.raises(StudyConflictError, match=message):
         load(connection, tmp_path / "mine")
@@ -364,17 +371,7 @@ def test_a_study_that_used_the_renamed_one_is_left_as_it_is(archive, connection,
     archive.studies.warm_start("user", ["study"])
     agent = archive.proposals.register_agent("random", {}, "1")
     use(1)
-    common = dumped(archive, tmp_path / "common")
-    for name, at in (("mine", 3), ("theirs", 5)):
-        wipe(connection)
-        (tmp_path / name).write_bytes(common)
-        load(connection, tmp_path / name)
-        propose(archive, [cells(at + 1)[at]])
-        claim = Archive(connection).proposals.claim("worker", study="study")
-        archive.proposals.complete(claim.id, claim.token, Result(0.75))
-        if name == "mine":
-            use(2)
-        dumped(archive, tmp_path / name)
+    diverge(archive, connection, tmp_path, mine=lambda: use(2))
 
     def of_user(number):
         (proposal,) = [each for each in archive.proposals.list("user") if each.number == number]
