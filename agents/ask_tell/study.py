@@ -279,6 +279,9 @@ class AskTellStudy:
         proposal = self.archive.proposals.get(told if isinstance(told, str) else told.id)
         if proposal.study != self.name:
             raise UsageError(f"the proposal must be of the study {self.name!r}, got {proposal.id}")
+        asked = told.proposal if isinstance(told, LeasedProposal) else told
+        if isinstance(asked, Proposal) and asked.architecture_key != proposal.architecture_key:
+            raise UsageError(f"{proposal.id} is of another network by now: its study was deleted and created again")
         return proposal
 
     def _added(

@@ -111,10 +111,15 @@ class _Writing:
             self._evaluations(page)
 
     def relations(self, *, distances: bool) -> None:
-        for page in reading.morphs(self.ask, sorted(self.written["architecture"])):
-            self._architectures(record["parent"] for record in page)
-            for record in page:
-                self._put("morph", record)
+        children = set(self.written["architecture"])
+        while children:
+            known = set(self.written["architecture"])
+            for page in reading.morphs(self.ask, sorted(children)):
+                self._architectures(record["parent"] for record in page)
+                for record in page:
+                    self._put("morph", record)
+            # Parents that no study has may have parents, too.
+            children = self.written["architecture"] - known
         if distances:
             keys = self.written["architecture"]
             for record in reading.distances(self.ask, sorted(keys), keys):

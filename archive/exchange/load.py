@@ -85,6 +85,7 @@ class _Checked:
         self.path, self.names = path, names
         self.reader = DumpReader(path, most_bytes=most_bytes)
         self.seen: dict[str, dict[Any, Any]] = {kind: {} for kind in records.SHAPES}
+        self.studies: set[str] = set()
 
     @property
     def contents(self) -> Contents:
@@ -94,6 +95,8 @@ class _Checked:
         for line, kind, record in self.reader:
             try:
                 records.check(kind, record)
+                if kind == "study":
+                    self.studies.add(record["name"])
                 entry = renaming.renamed(kind, record, self.names)
                 self._check_references(kind, record)
             except UsageError as error:
@@ -106,9 +109,9 @@ class _Checked:
         Raises:
             UsageError: It lacks one.
         """
-        for old, new in self.names.items():
-            if new not in self.seen["study"]:
-                held = ", ".join(sorted(self.seen["study"])) or "none"
+        for old in self.names:
+            if old not in self.studies:
+                held = ", ".join(sorted(self.studies)) or "none"
                 raise UsageError(f"{self.path} holds no study {old!r} to rename: it holds {held}")
 
     def _check_references(self, kind: str, record: Record) -> None:

@@ -25,6 +25,7 @@ from archive.errors import StudyConflictError
 from archive.exchange.record_lines import text_of
 from archive.exchange.record_schema import Record
 from archive.store.records import State
+from archive.store.studies.deletion import MARK_OF_DELETED
 
 _SAME_STUDY = ("task", "protocol", "space", "space_config")
 _SAME_SEARCH = ("objective", "direction", "constrained", "operators", "bounds", "seed", "created")
@@ -81,7 +82,7 @@ def _evaluation(stored: Record, loaded: Record) -> Record:
     if _length(ours) != _length(theirs):
         return max(stored, loaded, key=lambda record: _length(record["properties"]))
     for at in sorted(ours.keys() & theirs.keys() - {"created"}):
-        if text_of(ours[at]) != text_of(theirs[at]):
+        if text_of(_undeleted(at, ours[at])) != text_of(_undeleted(at, theirs[at])):
             raise _contradiction(id_, f"{at} {_brief(ours[at])} in the archive, {_brief(theirs[at])} in the file")
     saved = [each["weights"] for each in (stored, loaded) if each["weights"]]
     return {
@@ -89,6 +90,11 @@ def _evaluation(stored: Record, loaded: Record) -> Record:
         "properties": {**_larger(ours, theirs), "created": _earlier([ours.get("created"), theirs.get("created")])},
         "weights": max(saved, key=text_of, default=None),
     }
+
+
+def _undeleted(name: str, value: Any) -> Any:
+    """Return a value without the mark of a reused result whose study was deleted in one of the archives."""
+    return value.removesuffix(MARK_OF_DELETED) if name == "answered_from" else value
 
 
 def _contradiction(id_: str, how: str) -> StudyConflictError:
@@ -124,6 +130,10 @@ def _proposal(stored: Record, loaded: Record) -> Record:
 
 def _rank(record: Record) -> int:
     state = State(record["properties"]["state"])
+    values, rung = record["properties"].get("rung_values") or (), _rung(record)
+    if state is State.PRUNED and len(values) == rung > 0:
+        # A promotion that was given up has the result of the rung before, and may be tried again like a failure.
+        return 1
     return 2 if state.evaluated else 1 if state is State.FAILED else 0
 
 

@@ -20,6 +20,7 @@ from archive.exchange.apply import existing, identity
 from archive.exchange.record_lines import Record
 from archive.store.properties import from_json, to_json
 from archive.store.studies.creation import check_new_name
+from archive.store.studies.deletion import MARK_OF_DELETED
 
 if TYPE_CHECKING:
     from archive.exchange.export_queries import Ask
@@ -88,8 +89,13 @@ def _kept(entry: RenamedRecord, stored: Mapping[Any, Record]) -> Record:
     for name, value in entry.former.items():
         _place(record, name)[name] = value
     known = stored.get(identity(entry.kind, record))
-    same = known is not None and all(_place(known, name).get(name) == value for name, value in entry.former.items())
+    same = known is not None and all(_stored(known, name) == value for name, value in entry.former.items())
     return record if same else entry.record
+
+
+def _stored(record: Record, name: str) -> Any:
+    value = _place(record, name).get(name)
+    return value.removesuffix(MARK_OF_DELETED) if name == "answered_from" and value else value
 
 
 def _place(record: Record, name: str) -> Record:

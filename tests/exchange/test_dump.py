@@ -13,6 +13,7 @@ from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.exchange import export_queries
 from archive.exchange.dump import dump
 from archive.exchange.load import load, verify
+from archive.exchange.merge import merged
 from archive.store.evaluations import Evaluations
 from archive.store.records import Result, State
 from tests.conftest import wipe
@@ -385,3 +386,55 @@ def test_a_study_that_used_the_renamed_one_is_left_as_it_is(archive, connection,
         assert archive.studies.sources("user") == ["study"]
         assert of_user(0) == ("study#00001", {"study"})
         assert of_user(1) == ("study-mine#00002", {"study-mine"})
+
+
+def test_a_dump_of_a_study_holds_all_ancestors_of_its_networks(archive, connection, file):
+    first, second, third = cells(3)
+    agent = archive.proposals.register_agent("random", {}, "1")
+    for name, parent, child in (("other", first, second), ("study", second, third)):
+        archive.studies.create(study(name))
+        archive.proposals.create(name, agent, suggest([child], parent=parent, operations=["swap_label"]))
+    dump(connection, file, studies=["study"])
+    wipe(connection)
+    load(connection, file)
+    found = archive.query("MATCH (a)-[:MORPHED_INTO]->(b) RETURN a.key, b.key").rows
+    assert set(found) == {(first.key, second.key), (second.key, third.key)}
+
+
+@pytest.mark.parametrize("names", [{}, {"study": "again"}])
+def test_a_deleted_study_comes_back_from_a_dump_though_another_one_used_it(archive, connection, file, names):
+    evaluate(archive, [0.25])
+    archive.studies.create(study("user"))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    archive.proposals.create(
+        "user", agent, suggest(cells(1)), outcomes=[Result(0.25, {"accuracy": 0.25}, answered_from="study#00000")]
+    )
+    dumped(archive, file)
+    archive.studies.delete("study")
+    for _ in range(2):
+        load(connection, file, rename=names)
+        (evaluation,) = archive.studies.evaluations(names.get("study", "study"))
+        assert evaluation.value == 0.25
+        assert [one.value for one in archive.studies.evaluations("user")] == [0.25]
+
+
+def test_names_in_the_wrong_order_are_no_new_names(archive, connection, file):
+    evaluate(archive, [0.25], "one")
+    dumped(archive, file)
+    for read in (verify, partial(load, connection)):
+        with pytest.raises(UsageError, match="holds no study 'ann' to rename: it holds one"):
+            read(file, rename={"ann": "one"})
+
+
+def test_a_promotion_that_is_tried_again_is_later_than_the_one_that_was_given_up():
+    def proposal(state, **properties):
+        given = {"state": state, "rung": 1, "rung_values": [0.5], "created": 1, **properties}
+        return {"study": "s", "number": 0, "architecture": "a", "agent": None, "result": "s#00000",
+                "properties": given, "claims": []}  # fmt: skip
+
+    given_up = proposal("PRUNED", finished=100, reason="crash; given up after 3 attempts")
+    again, done = proposal("WAITING", retried=[200]), proposal("PRUNED", rung_values=[0.5, 0.75], finished=300)
+    for first, second, later in ((given_up, again, "WAITING"), (again, done, "PRUNED"), (given_up, done, "PRUNED")):
+        for pair in ((first, second), (second, first)):
+            assert merged("proposal", *pair)["properties"]["state"] == later
+    assert merged("proposal", given_up, done)["properties"]["rung_values"] == [0.5, 0.75]

@@ -294,3 +294,16 @@ def test_run_gives_up_where_everything_fails(archive, study):
         study.run(lambda _: 1 / 0, 50, "random")
     # The same call continues once the objective is repaired.
     assert study.run(lambda _: 0.5, 3, "random").value == 0.5
+
+
+def test_a_result_of_a_deleted_study_is_not_told_to_a_new_one_of_its_name(archive, study):
+    (old,) = study.ask("random")
+    archive.studies.delete("mine")
+    again = agents.study(archive, "mine", "nasbench201", seed=4)
+    (new,) = again.ask("random")
+    assert new.id == old.id and new.architecture != old.architecture
+    for told in (old, old.proposal):
+        with pytest.raises(UsageError, match="mine#00000 is of another network by now: its study was deleted"):
+            again.tell(told, 0.75)
+    assert states(archive) == [State.RUNNING]
+    assert again.tell(new, 0.5)
