@@ -24,6 +24,7 @@ from archive.store.records import Claim, Study
 from archive.trainer.daemon.background import in_background
 from archive.trainer.daemon.checkpoint_removal import CheckpointRemoval
 from archive.trainer.daemon.limits.scratch import ScratchFolders
+from archive.trainer.daemon.observation import run_of
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.result_spool import ResultSpool
 from archive.trainer.recipes.registry import RecipeAccess
@@ -152,6 +153,7 @@ class TrainerPaths:
             metadata={"proposal": claim.id},
             hyperparameters=claim.proposal.hyperparameters,
             proposal=claim.id,
+            run=run_of(claim),
             checkpoint_folder=self.checkpoints,
             checkpoint_seconds=self._options.checkpoint_seconds,
             seconds=self._options.trial_seconds,

@@ -83,12 +83,14 @@ class CheckpointSlot:
     Attributes:
         saved: Whether there is a checkpoint of this trial.
         save_seconds: Duration of the last save.
+        run: Identity of the proposal's run, which a checkpoint must agree on; empty for none.
     """
 
     def __init__(self, trial: TrialContext, path: Path | str | None, seconds: float) -> None:
         self.path, self.seconds = path, seconds
         self.saved = False
         self.save_seconds = 0.0
+        self.run = ""
         self._trial = trial
         self._also: Mapping[str, Any] = {}
         self._has_progress = False
@@ -213,6 +215,7 @@ class CheckpointSlot:
             "seed": trial.seed,
             "hyperparameters": dict(trial.hyperparameters),
             "device": trial.device.partition(":")[0],
+            **({"run": self.run} if self.run else {}),
             **trial.recipe,
             **self._also,
         }

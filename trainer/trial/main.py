@@ -120,6 +120,7 @@ class _Attempt:
             on_heartbeat=lambda: self.send(Heartbeat()),
             cancelled=self.cancelled,
         )
+        self.context.checkpoint.run = spec.run
         return self.context
 
     def interrupt(self) -> None:

@@ -43,6 +43,8 @@ class TrialSpec:
         objective: Name of the metric that is the result's value; the task's if None.
         direction: Whether larger or smaller values of it are better; the task's if None.
         proposal: Id of the proposal, which names its checkpoint.
+        run: Identity of the proposal's run: the id may have been that of a proposal of a deleted study, whose
+            checkpoint is not resumed. Empty if there is none.
         checkpoint_folder: Folder or fsspec URL of the checkpoints (`archive.trainer.storage.checkpoints`), shared by
             all workers that may resume the trial; None keeps none.
         checkpoint_seconds: Least time between two checkpoints.
@@ -86,4 +88,5 @@ class TrialSpec:
     precision: str = "auto"
     latency: LatencyOptions = field(default_factory=LatencyOptions)
     slots: int = 1
+    run: str = ""
     visible: str | None = None

@@ -180,6 +180,23 @@ def test_a_training_has_one_version_of_its_recipe(tmp_path, edited):
     assert ("is of a training with another recipe_version: 'sha256:" in spec.log.read_text()) is edited
 
 
+@pytest.mark.parametrize(("before", "resumed"), [("0123", 1), ("4567", 0), ("", 1)])
+def test_the_checkpoint_of_a_deleted_study_is_not_resumed_by_one_of_its_name(tmp_path, before, resumed):
+    """Its proposals have the same ids. A release that recorded no run left checkpoints without one."""
+    file = tmp_path / "counting.py"
+    file.write_text(f"RATE = 1.0\n{RECIPE}")
+    spec = trial_spec(
+        tmp_path,
+        protocol=short("diabetes", epochs=4),
+        recipe=RecipeSource("mine", f"{file}:fit", "recipes.toml"),
+    )
+    told(TrialProcess(dataclasses.replace(spec, epochs=2, run=before)))
+    *_, last = told(TrialProcess(dataclasses.replace(spec, run="0123")))
+    assert len(last.result.curve["valid_mse"]) == 4
+    assert last.result.environment.get("resumed", 0) == resumed
+    assert ("another run: '4567', not '0123'" in spec.log.read_text()) is not bool(resumed)
+
+
 def test_diverged_trial_leaves_no_checkpoint(tmp_path):
     protocol = short("diabetes", optimiser="sgd", learning_rate=1e6, warmup=0.0, epochs=5)
     (*_, last) = told(TrialProcess(trial_spec(tmp_path, protocol=protocol, checkpoint_seconds=0.0)))
