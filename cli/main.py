@@ -190,6 +190,9 @@ def _run(arguments: list[str] | None) -> int:
         if isinstance(error, ArchiveError):
             # The server's message points at a place in the query's text, on a separate line.
             return _complain(str(error), error.exit_code, lines=isinstance(error, QueryError))
+        if isinstance(error, UnicodeEncodeError) and "\udc80" <= error.object[error.start] <= "\udcff":
+            # Python's form of a byte of the command line that is no UTF-8.
+            return _complain("a name on the command line is not UTF-8 text", exit_codes.ExitCode.USAGE)
         raise
 
 

@@ -64,7 +64,9 @@ COLOURS = {
 @click.command("log")
 @click.argument("name", metavar="STUDY", type=STUDY)
 @click.option(
-    "--proposal", metavar="ID", help="Show only this proposal, by its id or number, with the log of its trial."
+    "--proposal",
+    metavar="ID",
+    help="Show only this proposal, by its id or number, with the log of its trial; in JSON with --follow only.",
 )
 @click.option("--follow", is_flag=True, help="Show new events until the study, or the proposal, has ended.")
 @json_option
@@ -85,10 +87,12 @@ def log(ctx: click.Context, name: str, proposal: str | None, follow: bool, as_js
             return
         writer = LogWriter(archive.connection.settings.home, one, as_json)
         follower = event_log.EventFollower(archive.connection, name, one)
-        writer.write(follower.look())
+        entries = follower.look()
+        writer.write(entries, ended=follower.done or not follow)
         while follow and not follower.done:
             time.sleep(PAUSE)
-            writer.write(follower.look())
+            entries = follower.look()
+            writer.write(entries, ended=follower.done)
 
 
 def whole_id(study: str, proposal: str) -> str:
@@ -114,26 +118,30 @@ class LogWriter:
         self.path = None if proposal is None else file_names.trial_log_path(home, proposal)
         self._shown, self._last = 0, b""
 
-    def write(self, entries: list[Entry]) -> None:
-        """Write entries, then the new part of the trial's log."""
+    def write(self, entries: list[Entry], *, ended: bool = True) -> None:
+        """Write entries, then the new part of the trial's log: whole lines unless it has ended."""
         for entry in entries:
             if self.as_json:
                 print_json_line(entry_item(entry))
             else:
                 self._print(entry)
-        self._write_own_log()
+        self._write_own_log(ended)
 
     def _print(self, entry: Entry) -> None:
         # The whole log below would repeat the end.
         whole = self.path is not None and self.path.exists()
         print_entry(entry, lines=0 if whole else None if self.proposal else TAIL)
 
-    def _write_own_log(self) -> None:
+    def _write_own_log(self, ended: bool) -> None:
         if self.path is None or not self.path.exists():
             return
-        if not self._shown and not self.as_json:
+        content = self.path.read_bytes()
+        if not ended:
+            # Progress bars end their lines with a carriage return.
+            content = content[: 1 + max(content.rfind(b"\n"), content.rfind(b"\r"))]
+        if not self._shown and content and not self.as_json:
             print_message(f"log of the trial, {self.path}:")
-        text = self._news(self.path.read_bytes()).decode(errors="replace")
+        text = self._news(content).decode(errors="replace")
         if self.as_json:
             for line in text.splitlines():
                 print_json_line({"proposal": self.proposal, "event": "log", "line": line})

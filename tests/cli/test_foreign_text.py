@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -221,6 +222,28 @@ def test_a_trials_own_log_is_drawn(tmp_path, capsys):
     text, _, document = capsys.readouterr().out.partition("{")
     assert text.splitlines() == ["1%", "2%", *DRAWN.split("\\n")]
     assert "\x9b" not in document and "\x1b" not in document
+
+
+def test_a_growing_log_is_written_by_whole_lines(tmp_path, capsys):
+    path = file_names.trial_log_path(tmp_path, "s#00000")
+    path.parent.mkdir(parents=True)
+    whole = "1%\r2% für\nloss 0.5\nno end".encode()
+    writer, written = study_log.LogWriter(tmp_path, "s#00000", True), 0
+    for end in (whole.index("ü".encode()) + 1, len(whole) - 10, len(whole)):
+        path.write_bytes(whole[:end])
+        writer.write([], ended=False)
+        lines = [json.loads(line)["line"] for line in capsys.readouterr().out.splitlines()]
+        expected = ["1%", "2% für", "loss 0.5"][written : written + len(lines)]
+        assert lines == expected
+        written += len(lines)
+    assert written == 3
+    writer.write([])
+    assert json.loads(capsys.readouterr().out)["line"] == "no end"
+
+
+def test_a_byte_that_is_no_text_is_no_name(user):
+    for words in (("study", "show", "s\udcff"), ("query", "RETURN '\udcff'"), ("arch", "show", "\udcff")):
+        assert "a name on the command line is not UTF-8 text" in user.types(*words, code=2).stderr
 
 
 def test_csv_is_exact_in_a_file_and_drawn_on_a_terminal(user, hostile):
