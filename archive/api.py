@@ -126,8 +126,10 @@ class Archive:
             raise StoreUnavailableError(f"py2neo cannot use the server at {address}: {error}", address) from error
 
     def close(self) -> None:
-        """Close the connection, and store that its asking and telling has ended; the server keeps running."""
-        # Whatever keeps it from being stored, the worker is stale a while later.
+        """Close the connection; the server keeps running.
+
+        Workers of ask and tell that hold no proposal are recorded as ended, or are stale later if the server is away.
+        """
         with suppress(ArchiveError):
             workers.leave_idle(self.connection, self.proposals.registered)
         self.proposals.registered.clear()
