@@ -4,14 +4,16 @@
     load(connection, Path("theirs.jsonl.gz"), rename={"first": "first-of-ann"})
 
 The first pass verifies the digest, the key of every network, that every record refers to earlier records only, and that
-nothing contradicts the archive. The second pass writes, in transactions of some hundred records. A killed load has
-stored whole records; repeating it stores the rest. Loading twice, or files in any order, gives the same archive.
+nothing contradicts the archive. The second pass writes, in transactions of some hundred records: tasks first, since a
+task without a direction takes that of its first study, and an evaluation together with its proposal, which a trainer of
+this archive may be completing. A killed load has stored whole records; repeating it stores the rest. Loading twice, or
+files in any order, gives the same archive.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +26,7 @@ from archive.exchange.export_queries import asking
 from archive.exchange.file_format import MOST_BYTES, Contents, DumpReader
 from archive.exchange.record_lines import Record, text_of
 from archive.exchange.renaming import RenamedRecord
+from archive.store.properties import study_of
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
@@ -59,6 +62,8 @@ def load(
         compare(ask, renaming.kept(ask, batch))
     reader.check_renamed()
     changed: Counter[str] = Counter()
+    if tasks := [("task", record) for record in reader.seen["task"].values()]:
+        changed.update(connection.write(partial(store, batch=tasks), alone=True))
     for batch in _batches(_Checked(path, names, most_bytes)):
         records = renaming.kept(ask, batch)
         changed.update(connection.write(partial(store, batch=records), alone=True))
@@ -79,13 +84,20 @@ def verify(path: Path, *, rename: Mapping[str, str] | None = None, most_bytes: i
 
 
 class _Checked:
-    """Iterator over the records of a file that checks each: it can be stored, and refers to earlier records only."""
+    """Iterator over the records of a file that checks each: it can be stored, and refers to earlier records only.
+
+    Attributes:
+        seen: Kind to the identities of the records so far, with what later records are compared with.
+        studies: Names of the studies so far, in the file.
+        stored_studies: Their names in the archive.
+    """
 
     def __init__(self, path: Path, names: Mapping[str, str], most_bytes: int) -> None:
         self.path, self.names = path, names
         self.reader = DumpReader(path, most_bytes=most_bytes)
         self.seen: dict[str, dict[Any, Any]] = {kind: {} for kind in records.SHAPES}
         self.studies: set[str] = set()
+        self.stored_studies: set[str] = set()
 
     @property
     def contents(self) -> Contents:
@@ -97,6 +109,7 @@ class _Checked:
                 records.check(kind, record)
                 if kind == "study":
                     self.studies.add(record["name"])
+                    self.stored_studies.add(self.names.get(record["name"], record["name"]))
                 entry = renaming.renamed(kind, record, self.names)
                 self._check_references(kind, record)
             except UsageError as error:
@@ -140,16 +153,32 @@ class _Checked:
         """Return the value that later records are compared with."""
         if kind == "architecture":
             return records.architecture_of(record).functional_key
+        if kind == "task":
+            return record
         return record["architecture"] if kind == "evaluation" else None
 
 
-def _batches(checked: Iterable[RenamedRecord]) -> Iterator[list[RenamedRecord]]:
+def _with_proposals(checked: _Checked) -> Iterator[list[RenamedRecord]]:
+    """Yield each record on its own, but an evaluation together with its proposal."""
+    waiting: dict[str, RenamedRecord] = {}
+    for entry in checked:
+        if entry.kind == "evaluation" and study_of(entry.record["id"]) in checked.stored_studies:
+            waiting[entry.record["id"]] = entry
+        elif entry.kind == "proposal" and entry.record["result"] in waiting:
+            yield [waiting.pop(entry.record["result"]), entry]
+        else:
+            yield [entry]
+    for entry in waiting.values():
+        yield [entry]
+
+
+def _batches(checked: _Checked) -> Iterator[list[RenamedRecord]]:
     """Cut records into batches for one transaction, of limited number and size."""
     batch: list[RenamedRecord] = []
     size = 0
-    for entry in checked:
-        batch.append(entry)
-        size += len(text_of(entry.record))
+    for entries in _with_proposals(checked):
+        batch += entries
+        size += sum(len(text_of(entry.record)) for entry in entries)
         if len(batch) >= BATCH or size >= BATCH_BYTES:
             yield batch
             batch, size = [], 0

@@ -216,6 +216,49 @@ def test_a_load_that_was_cut_off_is_healed_by_the_next(archive, connection, file
     assert dumped(archive, file) == first
 
 
+@pytest.mark.every_server
+def test_a_load_that_was_cut_off_leaves_no_result_in_a_trainer_s_way(archive, connection, tmp_path, monkeypatch):
+    monkeypatch.setattr("archive.exchange.load.BATCH", 1)
+    propose(archive, cells(2))
+    dumped(archive, tmp_path / "before")
+    result = Result(0.5, {"accuracy": 0.5})
+    for each in archive.proposals.list("study"):
+        archive.proposals.complete(each.id, None, result)
+    dumped(archive, tmp_path / "after")
+    at = 0
+    while True:
+        wipe(connection)
+        load(connection, tmp_path / "before")
+        archive.proposals.register_worker("worker", "host", "cpu")
+        claims = [archive.proposals.claim("worker", study="study") for _ in range(2)]
+        try:
+            load(Dying(connection, at), tmp_path / "after")
+        except KeyboardInterrupt:
+            at += 1
+        else:
+            break
+        for claim in claims:
+            # The file may have completed the proposal already.
+            archive.proposals.complete(claim.id, claim.token, result)
+    assert at == 6
+    assert [one.value for one in archive.studies.evaluations("study")] == [0.5, 0.5]
+    assert count(connection, "(:Evaluation)-[:OF]->()") == 2
+
+
+def test_results_of_a_file_set_the_direction_of_their_task(archive, connection, file, monkeypatch):
+    monkeypatch.setattr("archive.exchange.load.BATCH", 1)
+    evaluations = Evaluations(connection, archive.architectures)
+    (network,) = cells(1)
+    archive.architectures.add([network])
+    evaluations.add("digits", "digits/1", [("table/0", network.key, Result(0.5))], direction="minimise")
+    archive.studies.create(study())  # maximises on the same task
+    first = dumped(archive, file)
+    wipe(connection)
+    load(connection, file)
+    assert dumped(archive, file) == first
+    assert archive.query("MATCH (t:Task) RETURN t.direction").rows == [("minimise",)]
+
+
 def test_a_study_of_the_same_name_is_refused_and_can_be_renamed(archive, connection, file, tmp_path):
     fill(archive, "one", 0)
     archive.studies.warm_start("one", ["one-source"])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from archive.errors import UnknownNameError
+from archive.errors import UnknownNameError, UsageError
 from archive.exchange.dump import dump
 from archive.exchange.load import load
+from archive.store.evaluations import Evaluations
 from archive.store.records import Result, Study, Weights
 from archive.store.studies import deletion
 from archive.store.weights.retention import Policy
@@ -41,6 +44,24 @@ def test_a_deleted_study_is_gone_and_its_name_is_free(archive):
     fill(archive, "one", [0.9])
     assert [one.value for one in archive.studies.evaluations("one")] == [0.9]
     assert archive.studies.list()[1].best == 0.9
+
+
+@pytest.mark.every_server
+def test_results_of_another_direction_may_follow_the_last_study_of_a_task(archive):
+    evaluations = Evaluations(archive.connection, archive.architectures)
+    for name in ("one", "two"):
+        fill(archive, name)
+    add = partial(evaluations.add, "digits", "digits/1", [("table/0", cells(1)[0].key, Result(0.5))])
+    archive.studies.delete("one")
+    with pytest.raises(UsageError, match="with direction maximise, got results with direction minimise"):
+        add(direction="minimise")
+    archive.studies.delete("two")
+    add(direction="minimise")
+    # A result keeps the direction.
+    fill(archive, "three")
+    archive.studies.delete("three")
+    with pytest.raises(UsageError, match="with direction minimise, got results with direction maximise"):
+        add(direction="maximise")
 
 
 def test_results_that_repeat_a_deleted_one_stay_and_say_so(archive):

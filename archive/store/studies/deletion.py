@@ -3,6 +3,8 @@
     deleted     the study, its proposals, their evaluations
     kept        architectures with their costs, distances and morphisms, tasks, agents, workers, files of weights
 
+A task that has no study and no result any more is without a direction, as before its first one.
+
 `archive db gc` removes files of weights that no evaluation names any more. A result of another study that reuses one of
 this study keeps its value. Its `answered_from` is marked as deleted, because a new study of the same name may give the
 id to another result.
@@ -71,6 +73,17 @@ WHERE NOT EXISTS { (s)-[:PROPOSED]->() }
 DETACH DELETE s
 """
 
+# Results of files may give the task any direction once nothing contradicts it.
+UNDIRECT = """
+MATCH (s:Study {name: $study})-[:ON]->(t:Task)
+WHERE NOT EXISTS { (s)-[:PROPOSED]->() }
+MATCH (t)<-[:ON]-(other)
+WITH t, other LIMIT 2
+WITH t, count(other) AS users
+WHERE users = 1
+SET t.direction = NULL
+"""
+
 LEFT = "MATCH (s:Study {name: $study}) RETURN count(s) AS left"
 
 MARK_OF_DELETED = " (deleted)"
@@ -131,6 +144,7 @@ def _last(tx: ManagedTransaction, study: str) -> bool:
     """Delete the node of an empty study; return False if it still has a proposal."""
     # The lock keeps out additions of a running search.
     tx.run(CLOSE, study=study).consume()
+    tx.run(UNDIRECT, study=study).consume()
     tx.run(LAST, study=study).consume()
     left: int = tx.run(LEFT, study=study).single(strict=True)["left"]
     return left == 0
