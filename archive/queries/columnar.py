@@ -117,18 +117,18 @@ def _has(text: str, convolutions: set[str], past: set[str]) -> bool:
 def cost(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
     """Answer `cost`."""
     columns = ["task", "protocol", "study", "evaluations", "seconds", "hours", "mean_seconds", "epochs"]
-    groups = _of_tasks(connection, params, ["seconds", "epochs"], deadline)
+    groups = _of_tasks(connection, params, ["seconds", "epochs", "answered_from"], deadline)
     if groups is None:
         return None
     rows = []
     for one in (one for group in groups for one in group):
-        seconds = [value for value in one.columns["seconds"] if value is not None]
-        epochs = sum(value for value in one.columns["epochs"] if value is not None)
+        trained = [source is None for source in one.columns["answered_from"]]
+        seconds = [value for value in compress(one.columns["seconds"], trained) if value is not None]
+        epochs = sum(value for value in compress(one.columns["epochs"], trained) if value is not None)
         spent = math.fsum(seconds) if seconds else 0
         mean = spent / len(seconds) if seconds else None
-        if one.columns["number"]:
-            count = len(one.columns["number"])
-            rows.append((one.task, one.protocol, one.study, count, spent, spent / 3600, mean, epochs))
+        if any(trained):
+            rows.append((one.task, one.protocol, one.study, sum(trained), spent, spent / 3600, mean, epochs))
     return QueryResult(columns, sorted(rows, key=lambda row: row[:3]))
 
 

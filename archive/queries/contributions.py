@@ -43,7 +43,8 @@ def contributions(rows: QueryResult) -> QueryResult:
     Returns:
         `study` and `agent` of the proposals; `used`, the agent that had proposed the known results; `proposals`, the
         number of those based on such results; `points`, the number of different results; `mean_points` of one
-        proposal; `best_point`, the best value among the results.
+        proposal; `best_point`, the best value among the results, None where they are of studies with different
+        directions.
     """
     table = [dict(zip(rows.columns, row, strict=True)) for row in rows.rows if row[-1] is not None]
     known = {(row[0], row[2]): _Point(*row[:5]) for row in rows.rows} if table else {}
@@ -87,4 +88,7 @@ def _observed(based_on: str | None) -> dict[str, Any]:
 def _best(entry: _Used, known: Mapping[tuple[str, int], _Point]) -> float | None:
     points = [known[point] for point in entry.points]
     values = [point.value for point in points if point.value is not None and not math.isnan(point.value)]
-    return max(values, key=lambda value: sign(points[0].direction) * value, default=None)
+    directions = {point.direction for point in points}
+    if len(directions) > 1:
+        return None
+    return max(values, key=lambda value: sign(*directions) * value, default=None)

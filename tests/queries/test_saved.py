@@ -17,7 +17,7 @@ from archive.plots.data import tradeoff as plots_of
 from archive.queries import catalogue, saved
 from archive.store.evaluations import Evaluations
 from archive.store.records import Result
-from tests.support.stores import Suggestion, answer, cells, study
+from tests.support.stores import Repeat, Suggestion, answer, cells, study
 
 pytestmark = pytest.mark.every_server
 
@@ -320,6 +320,11 @@ def test_contributions(archive, networks):
     }
     assert found["two", "nasbot", "random"]["best_point"] == 0.875
     assert {row["study"] for row in rows(archive.named("contributions", study="two"))} == {"two"}
+    # No value is the best one of two directions.
+    evaluate(archive, "error", ("random", Suggestion(networks[3]), 0.1, {}), direction="minimise", task="other")
+    evaluate(archive, "three", ("nasbot", Suggestion(networks[4]), 0.5, {"error": "0", "one": "0-1"}))
+    found = {row["used"][:6]: row["best_point"] for row in rows(archive.named("contributions", study="three"))}
+    assert found == {"random": None, "nasbot": 0.5}
 
 
 def test_duplicates(archive, networks):
@@ -379,6 +384,33 @@ def test_cost(archive, table, networks):
     assert (found["digits", "one"]["evaluations"], found["digits", "one"]["seconds"]) == (2, 200.0)
     assert found["table", None]["hours"] == pytest.approx(COUNT * 10 / 3600)
     assert found["table", None]["epochs"] == 2 * COUNT
+
+
+@pytest.mark.parametrize("imported", [False, True])
+def test_the_cost_leaves_reused_results_out(archive, networks, imported):
+    evaluate(archive, "one", *(("random", Suggestion(network), 0.5, {}) for network in networks[:2]))
+    archive.studies.create(study("two"))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    outcomes = [Result(0.5, epochs=3, seconds=0.0, answered_from="one#00001"), Result(0.75, epochs=5, seconds=30.0)]
+    answer(archive, "two", agent, [(Suggestion(networks[at + 1]), one) for at, one in enumerate(outcomes)])
+    answer(archive, "one", agent, [(Suggestion(networks[3]), Result(0.75, epochs=5, answered_from="two#00001"))])
+    if imported:  # the text answers instead of columns
+        Evaluations(archive.connection, archive.architectures).add(
+            "digits", "digits/1", [("i/1", networks[4].key, Result(0.5, seconds=7.0, epochs=1))]
+        )
+    found = {row[2]: row[3:5] + row[6:] for row in both(archive, "cost")}
+    assert found.pop(None, (1, 7.0, 7.0, 1)) == (1, 7.0, 7.0, 1)
+    assert found == {"one": (2, 200.0, 100.0, 0), "two": (1, 30.0, 30.0, 5)}
+
+
+def test_the_gain_of_an_operation_counts_each_child_once(archive, networks):
+    a, b = networks[:2]
+    steps = [("random", Repeat(a), value, {}) for value in (0.25, 0.5, 0.75)]  # with three seeds
+    child = Repeat(b, parent=a, operations=("swap",))
+    evaluate(archive, "one", *steps, *(("evolution", child, value, {}) for value in (0.75, 1.0)))
+    ((_, operation, uses, mean, largest, improved),) = archive.named("operators").rows
+    assert (operation, uses, improved) == ("swap", 1, 1)
+    assert mean == largest == pytest.approx(0.875 - 0.5)
 
 
 def test_stale_workers(archive, connection, networks):
