@@ -29,16 +29,23 @@ from archive.named_files import resolved as _resolved
 from archive.named_files import sha256_of as _sha256
 
 FORMS: Final = ("csv", "npz", "table")
+_COLUMN = re.compile(r"(?<=\.csv)#|(?<=\.tsv)#|(?<=\.csv\.gz)#|(?<=\.tsv\.gz)#")
 _PROTOCOL = re.compile(r"(?:csv|npz|table)/(?P<digest>[0-9a-f]{12,64})(?:\+.*)?")
 
 
 def reference_of(task: str) -> tuple[str, str] | None:
-    """Return the path and the column in the name of a task, each empty if missing; None if the task is no file."""
+    """Return the path and the column in the name of a task, each empty if missing; None if the task is no file.
+
+    The column begins after the ending of a table's file name, so that both may contain `#`; after the last `#` of a
+    name without such an ending.
+    """
     form, separator, reference = task.partition(":")
     if not separator or form not in FORMS:
         return None
     if form == "npz":
         return reference, ""
+    if named := _COLUMN.search(reference):
+        return reference[: named.start()], reference[named.end() :]
     path, _, column = reference.rpartition("#")
     return path, column
 

@@ -17,6 +17,7 @@ from archive.trainer.datasets import sources
 from archive.trainer.datasets.user_readers import read_csv, read_npz
 from archive.trainer.fit.train import train
 from archive.trainer.tasks import registry
+from archive.trainer.tasks.file_access import label_of
 from tests.support import examples
 from tests.support.networks.nets import TINY_CNN, TINY_MLP
 
@@ -57,6 +58,22 @@ def test_protocol_depends_on_the_content_and_target_on_the_name(tmp_path):
     assert registry.get(f"csv:{copy}#y").protocol() == first.protocol()
     other = table(tmp_path / "other.csv", numbers(seed=1))
     assert registry.get(f"csv:{other}#y").protocol().name != first.protocol().name
+
+
+@pytest.mark.parametrize("column", ["# of rooms", "a#b", "#"])
+@pytest.mark.parametrize("file", ["houses.csv", "houses #1.csv", "houses.txt"])
+def test_columns_and_files_may_have_a_number_sign_in_their_names(tmp_path, file, column):
+    path = table(tmp_path / file, numbers())
+    path.write_text(path.read_text().replace("y", column, 1))
+    assert path.read_text().splitlines()[0].split(",")[-1] == column
+    if file.endswith(".csv"):
+        task = registry.get(f"csv:{path}#{column}")
+        assert task.name == f"csv:{path}#{column}"
+        assert label_of(task.name) == f"csv:{file}#{column}"
+    else:
+        # Without the ending of a table, the last number sign separates the two.
+        with pytest.raises(UsageError, match=r"cannot read|named as"):
+            registry.get(f"csv:{path}#{column}")
 
 
 def test_a_file_that_changes_is_another_task_and_no_trial_takes_it_for_the_old_one(tmp_path):
