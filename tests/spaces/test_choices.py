@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -139,3 +142,22 @@ def test_moves_draw_every_other_option():
     parent = SET.members()[0]
     children = {SET.mutate(parent, rng).child.functional_key for _ in range(60)}
     assert children == {one.child.functional_key for one in SET.neighbours(parent)}
+
+
+def test_options_have_one_order_in_every_process(tmp_path):
+    path = tmp_path / "results.csv"
+    rates = ("0.5", "nan", "1e-2", "0.01", "0.1", "0.10", "NaN", "-1")
+    path.write_text("set:rate,set:depth,score\n" + "".join(f"{rate},{at},0.{at}\n" for at, rate in enumerate(rates)))
+    show = "import sys; from archive.spaces.tables.reader import Table; print(Table.load(sys.argv[1]).space_config)"
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", show, str(path)],
+            env={**os.environ, "PYTHONHASHSEED": str(seed), "ARCHIVE_HOME": str(tmp_path)},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in range(3)
+    }
+    assert len(printed) == 1
+    assert "['-1', '0.01', '1e-2', '0.1', '0.10', '0.5', 'NaN', 'nan']" in printed.pop().replace('"', "'")

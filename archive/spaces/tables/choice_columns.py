@@ -12,6 +12,7 @@ decision, except where the reader of the file knows further options.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -87,9 +88,9 @@ def _position(options: Sequence[str], entry: str) -> int:
 
 
 def _sorted(entries: Iterable[str]) -> list[str]:
-    """Return the distinct entries, numbers by their size."""
-    distinct = set(entries)
+    """Return the distinct entries in one order in every process: numbers by their size, NaN last, then by text."""
+    distinct = sorted(set(entries))
     try:
-        return sorted(distinct, key=float)
+        return sorted(distinct, key=lambda entry: (math.isnan(float(entry)), float(entry)))
     except ValueError:
-        return sorted(distinct)
+        return distinct
