@@ -73,9 +73,11 @@ def import_model(model: nn.Module, inputs: Sequence[Input], *, fold: bool = Fals
     except InvalidArchitectureError as error:
         raise UsageError(f"{type(model).__name__} gives no network of the space {NAME}: {error}") from error
     position = {old: new for new, old in enumerate(architecture.canonical_order)}
+    counted = len(inputs) == 1 and inputs[0].dtype == "float32"
     return ImportedModel(
         folding.fold(architecture) if fold else architecture,
         costs.params(model),
-        costs.flops(model, inputs[0].shape) if len(inputs) == 1 and inputs[0].dtype == "float32" else None,
+        # Of the network, which takes a batch of any size: the model may take that of its file alone.
+        costs.flops(network.without_weights(architecture), inputs[0].shape) if counted else None,
         {(position[at], name): full for (at, name), full in names.items()},
     )

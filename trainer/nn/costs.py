@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
@@ -55,7 +56,8 @@ def params(module: nn.Module) -> int:
 def flops(module: nn.Module, input_shape: Sequence[int]) -> int:
     """Return the multiply-adds of one input."""
     first = next(iter(module.parameters()), torch.empty(()))
-    x = torch.zeros((1, *input_shape), dtype=first.dtype, device=first.device)
+    device = next((each.device for each in chain(module.parameters(), module.buffers())), first.device)
+    x = torch.zeros((1, *input_shape), dtype=first.dtype, device=device)
     modes = [(part, part.training) for part in module.modules()]
     counter = _Counter()
     fused = torch.backends.mha.get_fastpath_enabled()

@@ -120,6 +120,20 @@ CASES: dict[str, onnx.ModelProto] = {
     ),
     "expanded": graph("a = GlobalAveragePool(x) y = Expand(a, sides)", sides=np.array([1, 4, 6, 6])),
     "bilinear": graph('y = Resize<mode="linear">(x, , scales)', scales=np.array([1, 1, 2, 1.5])),
+    "softmax of older files": graph("a = Softmax(x) b = LogSoftmax<axis=2>(x) y = Add(a, b)", opset=11),
+    "softmax of one pixel": graph("a = GlobalAveragePool(x) y = Softmax(a)", opset=9),
+    "scaled selu": graph("y = Selu<alpha=2.0, gamma=3.0>(x)"),
+    "flattened from behind": graph("a = Flatten<axis=-2>(x) b = Flatten<axis=2>(a) y = Flatten<axis=-1>(b)"),
+    "flattened to a column": graph("y = Flatten<axis=4>(x)"),
+    "indices from behind": graph("y = Gather<axis=-1>(x, k)", k=np.array([[-1, 2], [0, -6]])),
+    "one index with two sides": graph("y = Gather<axis=1>(x, k)", k=np.array([[-1]])),
+    "slopes of columns": graph("a = PRelu(x, k) y = PRelu(a, l)", "float[N,4,4,4] x", k=(4,), l=(1, 4, 1, 1)),
+    "negative sizes": graph(
+        "s = Shape(x) h = Slice(s, two, three) n = Neg(h) q = Div(n, four) p = Neg(q) "
+        "t = Concat<axis=0>(zero, p, rest) y = Reshape(x, t)",
+        two=np.array([2]), three=np.array([3]), four=np.array([4]), zero=np.array([0]), rest=np.array([-1]),
+    ),
+    "bias of one row": graph("y = Gemm(x, w, b)", VECTOR, w=(6, 3), b=(1, 3)),
     "sum of products": graph('y = Einsum<equation="nchw,ck->nkhw">(x, w)', w=(4, 3)),
 }  # fmt: skip
 
@@ -177,6 +191,36 @@ def test_statistics_that_no_batch_would_change_are_the_mean_of_all() -> None:
     torch.testing.assert_close(mean, x.mean((0, 2, 3)))
 
 
+def test_a_normalisation_of_one_channel_has_its_own_weights() -> None:
+    weights = {"w": (1, 4, 3, 3), "g": (1,), "h": (1,), "m": (1,), "v": np.array([2.0])}
+    model = graph("a = Conv(x, w) y = BatchNormalization(a, g, h, m, v)", **weights)
+    module = OnnxModule(model)
+    imported = import_model(module, [Input((4, 6, 6))])
+    assert imported.params == 36 + 2
+    again = network.rebuilt(imported.architecture)
+    again.load_state_dict(imported.state_dict(module))
+    x = torch.randn(3, 4, 6, 6)
+    with torch.no_grad():
+        torch.testing.assert_close(again.eval()(x), expected(model, x), rtol=1e-4, atol=1e-5)
+
+
+def test_a_file_for_batches_of_four_is_a_network_for_any() -> None:
+    size = np.array([4, -1])
+    model = graph(
+        "a = Conv(x, w) b = Reshape(a, s) y = MatMul(b, v)", "float[4,4,6,6] x", w=(2, 4, 3, 3), s=size, v=(32, 5)
+    )
+    inputs, batch = files.inputs(model)
+    module = OnnxModule(model, batch)
+    imported = import_model(module, inputs)
+    assert (batch, imported.flops) == (4, 16 * 72 + 32 * 5)
+    again = network.rebuilt(imported.architecture)
+    again.load_state_dict(imported.state_dict(module))
+    x = torch.randn(4, 4, 6, 6)
+    with torch.no_grad():
+        torch.testing.assert_close(again.eval()(x), expected(model, x), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(again(x[:3]), expected(model, x)[:3], rtol=1e-4, atol=1e-5)
+
+
 def test_tables_are_embeddings() -> None:
     model = graph("a = Gather<axis=0>(table, x) y = ReduceMean<axes=[1]>(a)", "int64[N,7] x", table=(9, 4))
     imported = import_model(OnnxModule(model), files.inputs(model)[0])
@@ -216,6 +260,12 @@ REFUSED = {
     "training": (
         lambda: OnnxModule(graph("y = BatchNormalization<training_mode=1>(x, w, w, w, w)", w=(4,)))(torch.ones(2, 4)),
         "the node 'y' of the operator BatchNormalization is in training mode",
+    ),
+    "dilations of a mean": (
+        lambda: OnnxModule(graph("y = AveragePool<kernel_shape=[2,2], dilations=[2,1]>(x)", opset=19))(
+            torch.ones(1, 4, 6, 6)
+        ),
+        r"the node 'y' of the operator AveragePool has the dilations \[2, 1\]",
     ),
     "batches of indices": (
         lambda: OnnxModule(graph("y = GatherND<batch_dims=1>(x, w)", w=np.array([[0], [1]])))(torch.ones(2, 4)),

@@ -15,6 +15,8 @@ from archive.trainer.intake.onnx_graphs.values import Call
 
 Function = Callable[[Call], Any]
 
+_SELU = {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875}
+
 
 def _one(function: Callable[..., Tensor], **settings: tuple[str, Any]) -> Function:
     """Return an operator of one input; settings are PyTorch's name to ONNX's name and default."""
@@ -61,13 +63,33 @@ def _clip(call: Call) -> Tensor:
 
 def _prelu(call: Call) -> Tensor:
     x, slope = call.tensor(0), call.tensor(1)
-    # One slope a channel, which ONNX writes with the sides of an image.
-    shared = slope.numel() in (1, x.shape[1] if x.ndim > 1 else 1) and slope.numel() == max(slope.shape, default=1)
-    return F.prelu(x, slope.reshape(-1)) if shared else torch.where(x > 0, x, x * slope)
+    # Slopes are broadcast: one a channel has the sides of an image behind it.
+    of_channels = x.ndim > 1 and tuple(slope.shape[1 - x.ndim :]) == (slope.numel(), *[1] * (x.ndim - 2))
+    if slope.numel() == 1 or (of_channels and slope.numel() == x.shape[1]):
+        return F.prelu(x, slope.reshape(-1))
+    return torch.where(x > 0, x, x * slope)
 
 
 def _softmax(function: Callable[..., Tensor]) -> Function:
-    return lambda call: function(call.tensor(0), dim=call.get("axis", -1))
+    def apply(call: Call) -> Any:
+        x = call.tensor(0)
+        axis = call.get("axis", -1 if call.opset >= 13 else 1) % x.ndim
+        if call.opset >= 13 or axis == x.ndim - 1:
+            return function(x, dim=axis)
+        # Older operators take all sides from the axis on as one.
+        return function(x.flatten(axis), dim=axis).reshape(x.shape)
+
+    return apply
+
+
+def _selu(call: Call) -> Tensor:
+    x = call.tensor(0)
+    settings = [_real(call.get(name, usual)) for name, usual in _SELU.items()]
+    if settings == [_real(usual) for usual in _SELU.values()]:
+        return F.selu(x)
+    alpha, gamma = settings
+    scaled: Tensor = gamma * (torch.relu(x) + alpha * torch.expm1(torch.clamp(x, max=0.0)))
+    return scaled
 
 
 def _where(call: Call) -> Tensor:
@@ -146,7 +168,7 @@ FUNCTIONS: dict[str, Function] = {
     "LeakyRelu": _one(F.leaky_relu, negative_slope=("alpha", 0.01)),
     "Elu": _one(F.elu, alpha=("alpha", 1.0)),
     "Celu": _one(F.celu, alpha=("alpha", 1.0)),
-    "Selu": _one(F.selu),
+    "Selu": _selu,
     "Gelu": _one(F.gelu, approximate=("approximate", "none")),
     "HardSigmoid": lambda call: torch.clamp(
         call.tensor(0) * _real(call.get("alpha", 0.2)) + _real(call.get("beta", 0.5)), 0.0, 1.0

@@ -38,10 +38,15 @@ def read(path: Path) -> Any:
         raise UsageError(f"{path} is no ONNX model: {first_line(error, 200)}") from error
     if not model.graph.node:
         raise UsageError(f"{path} is no ONNX model: it has no graph")
-    version = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
+    version = opset(model)
     if version < LEAST_OPSET:
         raise UsageError(f"{path} has operators of version {version}, and {LEAST_OPSET} is the oldest that is read")
     return inliner.inline_local_functions(model) if model.functions else model
+
+
+def opset(model: Any) -> int:
+    """Return the version of ONNX's operators that a model uses; 0 for a model without them."""
+    return next((int(each.version) for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
 
 
 def inputs(model: Any) -> tuple[list[Input], int | None]:

@@ -20,6 +20,7 @@ from archive.trainer.intake.onnx_graphs import files, operators, sizes
 from archive.trainer.intake.onnx_graphs.values import Call, Value, known
 
 _STATISTICS = (3, 4)
+_NONE = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class OnnxModule(nn.Module):
         """Read the weights and the attributes."""
         super().__init__()
         graph = model.graph
-        self._batch = batch
+        self._batch, self._opset = batch, files.opset(model)
         self._known: dict[str, np.ndarray[Any, Any]] = {}
         self._tensors: dict[str, str] = {}
         constants = {each.name: files.array(each) for each in graph.initializer}
@@ -74,7 +75,7 @@ class OnnxModule(nn.Module):
             if missing is not None:
                 raise UsageError(f"the operator {step.op} has the input {missing!r:.60}, which no node gives")
             used = tuple(values[name] for name in step.inputs)
-            call = Call(step.op, step.outputs[0], used, step.attributes, len(step.outputs), self._batch)
+            call = Call(step.op, step.outputs[0], used, step.attributes, len(step.outputs), self._batch, self._opset)
             results = _run(call)
             values.update(zip(step.outputs, results, strict=False))
         outputs = tuple(Call("output", name, (values.get(name),), {}).tensor(0) for name in self._outputs)
@@ -91,10 +92,10 @@ class OnnxModule(nn.Module):
         products: dict[str, int] = {}
         steps: list[_Step] = []
         for step in self._steps:
-            if step.op == "MatMul" and constants.get(step.inputs[1], np.empty(0)).ndim == 2:
+            if step.op == "MatMul" and constants.get(step.inputs[1], _NONE).ndim == 2:
                 products[step.outputs[0]] = len(steps)
                 step = _Step("Linear", step.inputs, step.outputs, {})
-            elif step.op == "Gemm" and _plain_gemm(step) and constants.get(step.inputs[1], np.empty(0)).ndim == 2:
+            elif step.op == "Gemm" and _plain_gemm(step, vectors) and constants.get(step.inputs[1], _NONE).ndim == 2:
                 step = _Step("Linear", step.inputs, step.outputs, {"transB": step.attributes.get("transB", 0)})
             elif step.op == "Add" and len(step.inputs) == 2:
                 for product, vector in (step.inputs, step.inputs[::-1]):
@@ -136,12 +137,15 @@ class OnnxModule(nn.Module):
     def _own(self, constants: dict[str, np.ndarray[Any, Any]]) -> None:
         """Register trained tensors and statistics; keep the rest as constants."""
         used = {name for step in self._steps for name in step.inputs} | {*self._outputs}
-        statistics = {step.inputs[at] for step in self._steps if step.op == "BatchNormalization" for at in _STATISTICS}
+        normalised = [step.inputs for step in self._steps if step.op == "BatchNormalization"]
+        statistics = {inputs[at] for inputs in normalised for at in _STATISTICS}
+        # Those of one channel as well: a layer of the archive has them.
+        owned_ones = {name for inputs in normalised for name in inputs[1:]}
         settings = self._settings()
         for number, (name, value) in enumerate(constants.items()):
             if name not in used:
                 continue
-            if value.dtype.kind != "f" or value.size < 2 or name in settings:
+            if value.dtype.kind != "f" or (value.size < 2 and name not in owned_ones) or name in settings:
                 self._known[name] = value
                 continue
             # Names of a file may have dots.
@@ -189,7 +193,8 @@ def _constant(node: Any) -> np.ndarray[Any, Any]:
     return value if isinstance(value, np.ndarray) else np.array(value)
 
 
-def _plain_gemm(step: _Step) -> bool:
-    """Return whether a general product is a linear layer."""
-    settings = step.attributes
-    return settings.get("alpha", 1.0) == settings.get("beta", 1.0) == 1.0 and not settings.get("transA", 0)
+def _plain_gemm(step: _Step, vectors: set[str]) -> bool:
+    """Return whether a general product is a linear layer: without scales, and a vector of the file as bias, if any."""
+    settings, bias = step.attributes, step.inputs[2] if len(step.inputs) > 2 else ""
+    plain = settings.get("alpha", 1.0) == settings.get("beta", 1.0) == 1.0 and not settings.get("transA", 0)
+    return plain and (not bias or bias in vectors)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -27,7 +28,10 @@ def _reshape(call: Call) -> Tensor:
 
 def _flatten(call: Call) -> Tensor:
     x, axis = call.tensor(0), call.get("axis", 1)
-    return x.reshape(1, -1) if axis == 0 else x.flatten(axis).flatten(0, axis - 1)
+    axis += x.ndim if axis < 0 else 0
+    if axis in (0, x.ndim):
+        return x.reshape((1, -1) if axis == 0 else (-1, 1))
+    return x.flatten(axis).flatten(0, axis - 1)
 
 
 def _transpose(call: Call) -> Tensor:
@@ -74,14 +78,17 @@ def _slice(call: Call) -> Tensor:
 
 def _gather(call: Call) -> Tensor:
     data, indices, axis = call.tensor(0), call.operand(1), call.get("axis", 0)
+    sides = list(data.shape)
+    axis %= len(sides)
     if not isinstance(indices, Tensor):
         part = data.select(axis, indices)
         known: Any = call.value(1)
-        return part.unsqueeze(axis) if known.ndim else part
+        return part.reshape(sides[:axis] + list(known.shape) + sides[axis + 1 :]) if known.ndim else part
+    if isinstance(call.value(1), np.ndarray):
+        # A negative index counts from the end.
+        indices = torch.where(indices < 0, indices + sides[axis], indices)
     if axis == 0 and data.ndim == 2 and data.requires_grad:
         return F.embedding(indices, data)
-    sides = list(data.shape)
-    axis %= len(sides)
     selected = data.index_select(axis, indices.reshape(-1))
     return selected.reshape(sides[:axis] + list(indices.shape) + sides[axis + 1 :])
 

@@ -27,7 +27,9 @@ def _quotient(call: Call) -> Known:
     first, second = arrays(call)
     if any(_is_real(data) for data in (first, second)):
         return np.asarray(first / second)
-    # Sizes are not negative.
+    if all(isinstance(one, int | np.integer) for data in (first, second) for one in data.reshape(-1)):
+        return np.asarray(np.sign(first) * np.sign(second) * (abs(first) // abs(second)))
+    # The size of a batch is not negative.
     return np.asarray(first // second)
 
 

@@ -32,6 +32,7 @@ class Call:
         attributes: Attributes by name, as numbers, texts and arrays.
         outputs: Number of outputs.
         batch: The number of inputs in a batch that the file fixes; None where it does not.
+        opset: Version of the operators.
     """
 
     op: str
@@ -40,6 +41,7 @@ class Call:
     attributes: dict[str, Any]
     outputs: int = 1
     batch: int | None = None
+    opset: int = 13
 
     def value(self, at: int) -> Value | None:
         """Return an input; None if it is absent."""

@@ -55,6 +55,8 @@ def _max_pool(call: Call) -> Tensor:
 def _average_pool(call: Call) -> Tensor:
     kernel = call.attributes["kernel_shape"]
     strides, counted = call.get("strides", [1] * len(kernel)), bool(call.get("count_include_pad", 0))
+    if set(call.get("dilations", [1])) != {1}:
+        raise call.fault(f"has the dilations {call.get('dilations', [])}, and a mean of neighbours alone is read")
     x, padding = _padded(call, call.tensor(0), kernel, strides, [1] * len(kernel))
     if x is not call.value(0) and not counted:
         raise call.fault("has other pads before than behind, which do not count")

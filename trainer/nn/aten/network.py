@@ -63,6 +63,11 @@ def rebuilt(architecture: Architecture, seed: int = 0) -> fx.GraphModule:
     return _filled(whole, _module(whole), seed)
 
 
+def without_weights(architecture: Architecture) -> fx.GraphModule:
+    """Return the network of an architecture as `rebuilt`, on the device `meta`: its tensors have no memory."""
+    return _module(_whole(architecture))
+
+
 def output_shapes(architecture: Architecture) -> list[tuple[int, ...]]:
     """Return the shape of each layer's output for a batch of one, without the batch; takes no memory for weights.
 
