@@ -1,4 +1,4 @@
-"""A graph database of every neural architecture ever evaluated, and search agents that live on it.
+"""A graph database of every neural architecture you evaluate, and search agents that learn from all of them.
 
     import archive
 
