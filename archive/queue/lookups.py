@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import ProposalStateError, UnknownNameError, UsageError
@@ -11,6 +12,8 @@ from archive.store.properties import proposal_from
 from archive.store.records import Proposal, State
 
 if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
     from archive.database.connection import Connection
 
 LIST = """
@@ -44,6 +47,13 @@ MATCH (p:Proposal {id: row.id})
 USING INDEX SEEK p:Proposal(id)
 WHERE p.state = 'RUNNING' AND p.token = row.token
 RETURN collect([p.id, p.token]) AS held
+"""
+
+LARGEST = """
+MATCH (p:Proposal {state: 'WAITING'})
+USING INDEX SEEK p:Proposal(state)
+WHERE p.id <> $id
+RETURN coalesce(max(p.priority), 0.0) AS largest
 """
 
 PRIORITISE = """
@@ -90,7 +100,26 @@ def prioritise(connection: Connection, id_: str, priority: float) -> None:
         UsageError: The priority is not a finite number.
     """
     number = checked_priority(priority)
-    row = connection.write(lambda tx: tx.run(PRIORITISE, id=id_, priority=number).single())
+    connection.write(partial(_prioritise, id_=id_, priority=number))
+
+
+def put_first(connection: Connection, id_: str) -> None:
+    """Give a proposal a priority above those of all other waiting ones, of any study.
+
+    Raises:
+        ProposalStateError: It is complete.
+        UnknownNameError: There is no such proposal.
+    """
+
+    def work(tx: ManagedTransaction) -> None:
+        largest = float(tx.run(LARGEST, id=id_).single(strict=True)["largest"])
+        _prioritise(tx, id_, max(largest + 1, math.nextafter(largest, math.inf)))
+
+    connection.write(work)
+
+
+def _prioritise(tx: ManagedTransaction, id_: str, priority: float) -> None:
+    row = tx.run(PRIORITISE, id=id_, priority=priority).single()
     if row is None:
         raise unknown(id_)
     if row["state"] == State.COMPLETE:

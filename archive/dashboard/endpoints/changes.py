@@ -18,6 +18,7 @@ from archive.dashboard.endpoints.inputs import archive_of, body, news_of, text_o
 from archive.dashboard.wire import json_response
 from archive.errors import UsageError
 from archive.known_costs import NO_COSTS
+from archive.queue import lookups
 from archive.store import notes
 from archive.store.properties import study_of
 
@@ -55,9 +56,12 @@ def retry(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def prioritise(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
-    """Set the priority of a proposal."""
+    """Set the priority of a proposal, or, with `first`, one above those of all other waiting proposals."""
     id_ = text_of(document, "proposal")
-    archive.proposals.prioritise(id_, _priority(document))
+    if document.get("first") is True:
+        lookups.put_first(archive.connection, id_)
+    else:
+        archive.proposals.prioritise(id_, _priority(document))
     return {"study": study_of(id_), "changed": True}
 
 

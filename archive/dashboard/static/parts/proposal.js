@@ -53,7 +53,7 @@ function buttons(found, again) {
   return el("div.tools", {},
     found.state === "FAILED" && act("Retry", "Back in the queue.", "retry"),
     ["WAITING", "RUNNING"].includes(found.state) && act("Cancel", "Cancelled.", "cancel"),
-    found.state === "WAITING" && act("Run next", "It is the next one.", "prioritise", { priority: (found.priority ?? 0) + 1000 }));
+    found.state === "WAITING" && act("Run next", "It is the next one.", "prioritise", { first: true }));
 }
 
 /** @param {Element} content @param {string} study @param {number} proposal */

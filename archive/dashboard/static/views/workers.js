@@ -33,7 +33,7 @@ const waitingTable = new Table([
   { name: "agent", wide: true },
   { name: "reason", title: "last attempt", wide: true, cell: (row) => (row.cause ? el("span.reason", {}, `${row.cause}: ${row.reason}`) : "") },
   { name: "created", title: "since", tight: true, wide: true, cell: (row) => moment(row.created) },
-  { name: "act", title: "", cell: (row) => (mayWrite ? [act("Run next", "prioritise", row, { priority: row.priority + 1000 }), " ", act("Cancel", "cancel", row)] : "") },
+  { name: "act", title: "", cell: (row) => (mayWrite ? [act("Run next", "prioritise", row, { first: true }), " ", act("Cancel", "cancel", row)] : "") },
 ], { empty: "nothing waits" });
 
 const failedTable = new Table([
