@@ -181,6 +181,8 @@ class Gate:
             return _refused("the request does not come from a page of this server", 403)
         if path == "/login" and request.method == "POST":
             return await self._login(request)
+        if path == "/login" and access.is_authorised(request):
+            return RedirectResponse("/", 303)
         if request.method in _SAFE and access.accepts(request.query_params.get("token")):
             return self._enter(_without_token(request))
         # Style and scripts of the login page say nothing of the archive.
@@ -221,6 +223,8 @@ def _without_token(request: Request) -> str:
 def _target(path: str, query: str) -> str:
     """Return an address on this server; a path such as `//other.org` would lead elsewhere."""
     path = "/" + path.lstrip("/\\")
+    if path == "/login":
+        return "/"
     return f"{path}?{query}" if query else path
 
 

@@ -77,8 +77,8 @@ def _best(group: Sequence[StudyResults], params: Parameters) -> Rows:
         chosen = np.flatnonzero(np.array([operation in held for held in holding])[sets])
         best = chosen[better * values[chosen] == (better * values[chosen]).max()]
         first = min(keys[networks[at]] for at in best)
-        rows.append((operation, _different(networks[chosen]), len(chosen), float(values[best[0]]),
-                     float(values[chosen].mean()), first))  # fmt: skip
+        mean = float(values[chosen].mean())
+        rows.append((operation, _different(networks[chosen]), len(chosen), float(values[best[0]]), mean, first))
     rows.sort(key=lambda row: (-better * row[3], row[0]))
     yield from ((*places, *row) for row in rows)
 
@@ -136,23 +136,25 @@ def frontier(connection: Connection, params: Parameters, deadline: float = math.
     """Answer `frontier`."""
     names = [result_columns.NETWORK + params["cost"], METRIC + params["cost"]]
     names += [params["cost"]] if params["cost"] in ("value", "seconds", "epochs") else []
-    every = connection.read(studies.within)
+    every, trained = connection.read(studies.within), params["cost"] == "seconds"
     limits = {study.name: study.constraints for study in every if study.task == params["task"]}
     limited = [METRIC + each.name for constraints in limits.values() for each in constraints]
-    groups = _of_tasks(connection, params, [*_VALUED, *names, *limited], deadline)
+    groups = _of_tasks(connection, params, [*_VALUED, "answered_from", *names, *limited], deadline)
     read = (one.columns[name] for group in groups or () for one in group for name in names)
     costs = {type(value) for column in read for value in column} - {type(None)}
     # The text handles other properties of nodes, and values that are no numbers.
     if groups is None or not costs or costs - {int, float}:
         return None
-    met = ([_met(one, limits.get(one.study, ())) for one in group] for group in groups)
+    met = ([_met(one, limits.get(one.study, ()), trained) for one in group] for group in groups)
     rows = [row for group in met for row in _frontier(group, params, names)]
     return QueryResult(["protocol", "objective", "architecture", "value", "cost"], rows)
 
 
-def _met(one: StudyResults, constraints: Sequence[Constraint]) -> StudyResults:
-    """Return the results that meet constraints."""
+def _met(one: StudyResults, constraints: Sequence[Constraint], trained: bool) -> StudyResults:
+    """Return the results that meet constraints, those alone that reuse no other one if `trained`."""
     feasible = result_columns.feasible(constraints, one.columns)
+    if trained:
+        feasible = [met and source is None for met, source in zip(feasible, one.columns["answered_from"], strict=True)]
     return replace(one, columns={name: list(compress(column, feasible)) for name, column in one.columns.items()})
 
 
@@ -194,9 +196,8 @@ def _repeats(connection: Connection, results: Sequence[StudyResults]) -> tuple[A
     answers = [source for one in results for source in one.columns["answered_from"] if source is not None]
     known = connection.read(lambda tx: {row["id"]: row["seconds"] for row in tx.run(SECONDS, ids=sorted(set(answers)))})
     saved = [known[source] for source in answers if known.get(source) is not None]
-    again = sum(count - 1 for count in trainings.values() if count > 1)
-    several = sum(count > 1 for count in studies.values())
-    answered = sum(source in known for source in answers)
+    several, answered = sum(count > 1 for count in studies.values()), sum(source in known for source in answers)
+    again = sum(count - 1 for count in trainings.values())
     return sum(proposals.values()), len(proposals), several, answered, math.fsum(saved) if saved else 0, again
 
 
@@ -206,9 +207,8 @@ _BASED = ("number", "agent", "value", "based_on")
 def proposals_of(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
     """Return the rows of the text of `contributions`, of those proposals that its answer depends on."""
     requested = params["study"]
-    every = (
-        [requested] if requested is not None else connection.read(lambda tx: [row["study"] for row in tx.run(STUDIES)])
-    )
+    named = requested is not None
+    every = [requested] if named else connection.read(lambda tx: [row["study"] for row in tx.run(STUDIES)])
     results = result_columns.read(connection, every, _BASED, deadline)
     texts = {text for one in results for text in one.columns["based_on"]}
     texts |= {row["based_on"] for one in results for row in one.others}

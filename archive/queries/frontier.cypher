@@ -3,6 +3,7 @@
 // if the task has no study; if studies disagree, larger is better. Imported results belong to the objective of the
 // studies; they have none if studies have several.
 // Results that do not meet the constraints of their study are left out, and those of trainings that paused at a rung.
+// A result that reuses another one has no seconds of its own.
 // $task    Name of the task.
 // $protocol = null    Name of the training protocol; null stands for all protocols.
 // $objective = null    Objective of the studies; null stands for all objectives.
@@ -28,7 +29,8 @@ WITH t, e, a, objective,
                               ELSE NOT 'maximise ' + objective IN directions END) AS minimise
 WITH t.protocol AS protocol, objective, a.key AS architecture, e.value AS value,
      CASE WHEN minimise THEN -e.value ELSE e.value END AS score,
-     coalesce(a[$cost], e['metric_' + $cost], e[$cost]) AS cost
+     coalesce(a[$cost], e['metric_' + $cost],
+              CASE WHEN $cost <> 'seconds' OR e.answered_from IS NULL THEN e[$cost] END) AS cost
 WHERE cost = cost AND NOT isNaN(value) // a cost of null or NaN equals nothing
 WITH protocol, objective, architecture, value, score, cost
 ORDER BY protocol, objective, cost, score DESC, architecture

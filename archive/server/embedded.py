@@ -102,6 +102,9 @@ def ensure_running(settings: Settings, timeout: float = START_SECONDS) -> Server
     deadline = time.monotonic() + timeout
     if (server := _find(folder)) is not None:
         return server
+    if "${" in str(folder.home):
+        # ArcadeDB replaces such a name in its settings: with the password in one folder, it would look in another.
+        raise SettingsError(f"the archive's folder {folder.home} has ${{ in its name: write out what it stands for")
     with clear_errors(folder):
         folder.create()
         _check_space(settings)

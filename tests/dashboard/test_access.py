@@ -40,6 +40,10 @@ def test_the_form_lets_in_with_the_token_only_and_leads_to_this_server_only(serv
     assert wrong.status_code == 401 and "not the token" in wrong.text and "set-cookie" not in wrong.headers
     answer = client.post("/login", data={"token": TOKEN, "next": "//evil.org/x"}, headers=origin)
     assert (answer.status_code, answer.headers["location"]) == (303, "/evil.org/x")
+    # The form itself is where the second attempt after a wrong token was made.
+    again = client.post("/login", data={"token": TOKEN, "next": "/login"}, headers=origin)
+    assert (again.status_code, again.headers["location"]) == (303, "/")
+    assert client.get("/login").headers["location"] == "/"
     for foreign in ({"origin": "http://evil.org"}, {"origin": HOST, "sec-fetch-site": "same-site"}, {}):
         assert client.post("/login", data={"token": TOKEN}, headers=foreign).status_code == 403
 

@@ -188,6 +188,18 @@ def test_a_failed_proposal_is_retried_from_the_page(visit, archive):
     assert archive.proposals.get(claim.id).state.value == "WAITING"
 
 
+def test_two_networks_are_compared_by_their_trainings(visit, archive):
+    evaluate(archive, [0.25, 0.75])
+    archive.studies.create(study("other"))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    reused = Result(0.25, {"accuracy": 0.25}, answered_from="study#00000")
+    archive.proposals.create("other", agent, [Suggestion(cells(1)[0])], outcomes=[reused])
+    page = visit(f"/compare?network={cells(2)[0].key}&network={cells(2)[1].key}")
+    row = page.locator("tr", has_text="accuracy").first
+    row.wait_for()
+    assert "0.25" in row.inner_text() and "(2)" not in row.inner_text()
+
+
 def test_a_note_of_another_user_appears_and_is_not_overwritten(visit, archive):
     evaluate(archive, [0.25])
     second = visit("/study?study=study")

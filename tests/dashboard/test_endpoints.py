@@ -242,7 +242,13 @@ def test_changes_exist_only_with_write(archive, served):
         content = '{"proposal": "study#00002", "priority": ' + priority + "}"
         refused = client.post("/api/changes/prioritise", content=content)
         assert refused.status_code == 400 and "priority must be a number" in refused.text
-    assert change("prioritise", proposal="study#00002", priority=5).status_code == 200
+    halved = client.post("/api/changes/annotate", content='{"study": "study", "note": "\\ud83d"}')
+    assert halved.status_code == 400 and "half a character" in halved.text
+    assert change("prioritise", proposal="study#00001", priority=2000).status_code == 200
+    for _ in range(2):
+        for number in (1, 2):
+            assert change("prioritise", proposal=f"study#0000{number}", first=True).status_code == 200
+    assert [archive.proposals.get(f"study#0000{number}").priority for number in (1, 2)] == [3, 4]
     claim = archive.proposals.claim("trainer", study="study")
     assert claim.id == "study#00002"
     assert change("retry", proposal="study#00002").status_code == 409
@@ -455,8 +461,16 @@ def test_a_map_by_a_slow_kernel_tells_its_progress_and_ends_by_itself(archive, s
     reached.wait(30)
     assert client.get(path).json()["share"] == 0.25
     going.set()
-    wait_until(lambda: client.get(path).status_code == 200, what="the map")
-    assert columns(client.get(path))[1]["x"].tolist() == whole[1]["x"].tolist()
+    # A map is finished although there are further networks by now, and then made again.
+    archive.architectures.add(cells(5))
+    assert len(maps._made) == 1
+
+    def places():
+        answer = client.get(path)
+        return columns(answer)[1]["x"].tolist() if answer.status_code == 200 else None
+
+    assert wait_until(places, what="the map") == whole[1]["x"].tolist()
+    assert len(wait_until(places, what="the map of all networks")) == 5
 
 
 def test_a_job_ends_after_its_limit_or_when_nobody_waits(monkeypatch):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.architecture import compact
-from archive.errors import UsageError
+from archive.errors import UnknownNameError, UsageError
 from archive.plots.data import (
     curves,
     gains,
@@ -93,10 +93,14 @@ def test_the_front_spans_the_studies_and_leaves_out_what_has_no_cost():
 
 
 def test_a_cost_is_the_first_number_on_record():
-    results = recorded([1.0] * 4, network_params=[5, None, None, None], metric_params=[9.0, 7.0, True, "x"])
+    columns = {"network_params": [5, None, None, None], "metric_params": [9.0, 7.0, True, "x"]}
+    results = recorded([1.0] * 4, **columns, answered_from=[None] * 4)
     np.testing.assert_array_equal(
         tradeoff.cost_of(results, ["network_params", "metric_params"]), [5.0, 7.0, math.nan, math.nan]
     )
+    reused = recorded([1.0] * 3, seconds=[2.0, 0.0, None], epochs=[4, 4, 4], answered_from=[None, "s#00000", None])
+    np.testing.assert_array_equal(tradeoff.cost_of(reused, ["seconds"]), [2.0, math.nan, math.nan])
+    np.testing.assert_array_equal(tradeoff.cost_of(reused, ["epochs"]), [4.0, 4.0, 4.0])
 
 
 def test_curves_are_those_of_the_best_and_of_others_in_even_steps():
@@ -105,6 +109,20 @@ def test_curves_are_those_of_the_best_and_of_others_in_even_steps():
     assert list(curves.choice(results, 2, 3))[-1] == 1  # of equal values, the earlier one is better and on top
     assert curves.choice(results, 20, 20).keys() == set(range(10))
     assert curves.evenly(1000, 3).tolist() == [0, 500, 999]
+
+
+def test_curves_of_a_study_whose_objective_has_none():
+    def metric(*names, asked=None, objective="accuracy"):
+        results = recorded([1.0])
+        object.__setattr__(results, "study", study(objective=objective))
+        return curves._metric(results, asked, [{key: [1.0] for key in names}])
+
+    assert metric("accuracy", "loss") == "accuracy"
+    assert metric("train_loss", "valid_accuracy") == "valid_accuracy"
+    assert metric("train_loss", "valid_loss", objective="value") == "valid_loss"
+    assert metric("loss", "error", "epoch", objective="value") == "error"
+    with pytest.raises(UnknownNameError, match="unknown metric of the curves 'accuracy'"):
+        metric("loss", asked="accuracy")
 
 
 def test_places_on_axes_are_linear_logarithmic_or_words():

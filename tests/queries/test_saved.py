@@ -257,6 +257,18 @@ def test_results_that_violate_the_constraints_are_not_on_the_frontier(archive, p
     assert [row[3] for row in both(archive, "frontier", **given)] == [2.0]
 
 
+def test_a_reused_result_is_not_the_cheapest_training(archive, networks):
+    archive.studies.create(study("one"))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    results = [Result(0.5, seconds=20.0), Result(0.75, seconds=30.0), Result(0.9, seconds=0.0, answered_from="x#00000")]
+    answer(archive, "one", agent, [(Suggestion(each), one) for each, one in zip(networks, results, strict=False)])
+    found = both(archive, "frontier", task="digits", cost="seconds")
+    assert [row[3:] for row in found] == [(0.5, 20.0), (0.75, 30.0)]
+    points = plots_of.value_and_cost(archive, "one", "seconds")
+    assert points.value[points.front].tolist() == [0.5, 0.75]
+    assert both(archive, "frontier", task="digits", cost="mass")[-1][3] == 0.9
+
+
 def test_studies_of_different_objectives_on_one_task_are_separate(archive, networks):
     values = {"accuracy": [0.5, 0.25, 0.75, 0.125], "params": [3000.0, 1000.0, 4000.0, 2000.0]}
     for objective, direction in (("params", "minimise"), ("accuracy", "maximise")):

@@ -347,6 +347,13 @@ def test_a_folder_that_cannot_be_written(tmp_path, where):
         embedded.ensure_running(own)
 
 
+def test_a_folder_with_the_name_of_a_variable(tmp_path):
+    own = settings.load(home=tmp_path / "${HOME}" / "archive")
+    with pytest.raises(SettingsError, match=r"folder .*\$\{HOME\}/archive has \$\{ in its name"):
+        embedded.ensure_running(own)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_folder_of_somebody_else(home, monkeypatch):
     def refuse(*_):
         raise PermissionError(errno.EACCES, "Permission denied")

@@ -103,6 +103,10 @@ async def body(request: Request) -> dict[str, Any]:
         raise UsageError("the request has no JSON") from None
     if not isinstance(document, dict):
         raise UsageError(f"the request must be a JSON object, got {type(document).__name__}")
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise UsageError("the request has half a character (a lone surrogate), which no database can store") from None
     return document
 
 

@@ -7,6 +7,7 @@ networks. A kernel may take minutes for many networks: the answer is then its pr
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -49,7 +50,23 @@ PATIENCE_SECONDS = 2.0
 """Time that an answer waits for the places before it is the progress."""
 TOO_LONG = "choose the distance profile, which takes seconds, or plot it by archive study plot --kind network-map --own"
 
-_made: OrderedDict[tuple[Any, ...], Job[NetworkMap]] = OrderedDict()
+
+@dataclass
+class _Made:
+    """A map that is being made, or is done.
+
+    Attributes:
+        networks: Number of networks of the space when it began.
+        job: The work.
+        shown: Whether a page has had the result.
+    """
+
+    networks: int
+    job: Job[NetworkMap]
+    shown: bool = False
+
+
+_made: OrderedDict[tuple[Any, ...], _Made] = OrderedDict()
 _making = Lock()
 
 
@@ -72,10 +89,11 @@ def _map(request: Request) -> Response:
     space = request.query_params.get("space")
     if space is None and names:
         space = studies.read(archive.connection, names[0]).space
-    job = _current(archive, space, distance, options_of(request).map_seconds)
-    places = job.outcome(PATIENCE_SECONDS)
+    made = _current(archive, space, distance, options_of(request).map_seconds)
+    job, places = made.job, made.job.outcome(PATIENCE_SECONDS)
     if places is None:
         return json_response({"share": job.share, "seconds": job.seconds, "limit": job.limit}, 202)
+    made.shown = True
     # Results are read at each call; the places are those of the networks.
     drawn = with_paths(archive, places, names)
     count = len(drawn.architecture)
@@ -98,13 +116,18 @@ def _map(request: Request) -> Response:
     return binary_response(table(head, {**columns, **{f"key{at}": ("u4", keys[:, at]) for at in range(4)}}))
 
 
-def _current(archive: Archive, space: str | None, distance: str, limit: float) -> Job[NetworkMap]:
-    """Return the job that places the networks of a space, which is done or has begun."""
+def _current(archive: Archive, space: str | None, distance: str, limit: float) -> _Made:
+    """Return the map of a space, which is done or has begun.
+
+    A map that was shown is made again once the space has other networks. One that is being made is finished first: the
+    space may grow faster than a map is made.
+    """
     count = archive.connection.read(lambda tx: tx.run(NETWORKS, space=space).single(strict=True)["networks"])
-    key = (archive.connection.address, space, distance, count)
+    key = (archive.connection.address, space, distance)
     with _making:
-        if key not in _made or _made[key].failed:
-            _made[key] = Job(partial(_placed, archive, space, distance), limit, TOO_LONG)
+        made = _made.get(key)
+        if made is None or made.job.failed or (made.shown and made.networks != count):
+            _made[key] = _Made(count, Job(partial(_placed, archive, space, distance), limit, TOO_LONG))
             while len(_made) > KEPT:
                 _made.popitem(last=False)
         _made.move_to_end(key)

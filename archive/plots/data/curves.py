@@ -99,7 +99,7 @@ def learning_curves(
     Args:
         archive: The archive.
         study: Name of the study.
-        metric: Name of the metric; None for the objective.
+        metric: Name of the metric; None for the objective, or for the nearest metric that the curves have.
         best: Number of curves of the best trainings.
         others: Most curves of other trainings.
 
@@ -148,12 +148,16 @@ def evenly(count: int, most: int) -> Integers:
 
 def _metric(results: RecordedResults, metric: str | None, curves: Sequence[Mapping[str, Any]]) -> str:
     known = {name for curve in curves for name in curve} - {EPOCH}
-    name = results.study.objective if metric is None else metric
     if not known:
         raise UsageError(f"the study {results.study.name!r} has no learning curve")
-    if name not in known:
-        raise UnknownNameError("metric of the curves", name, known)
-    return name
+    if metric is None:
+        # The objective may be a value that no curve has, such as one that is measured after the training.
+        objective = results.study.objective
+        usual = (objective, f"valid_{objective}", "valid_loss", "train_loss", *sorted(known))
+        return next(name for name in usual if name in known)
+    if metric not in known:
+        raise UnknownNameError("metric of the curves", metric, known)
+    return metric
 
 
 def _curve(number: int, role: Role, curve: Mapping[str, Any], name: str, value: float) -> LearningCurve:

@@ -134,7 +134,10 @@ def network_map(
         pairs = (zip(one.columns["architecture"], one.columns["code"], strict=True) for one in results)
         codes = {key: code for each in pairs for key, code in each if code is not None}
     if not codes:
-        raise UsageError(f"the archive has no network of the space {chosen!r} yet")
+        none = f"the archive has no network of the space {chosen!r} yet"
+        raise UsageError(
+            none if whole else f"no result of {', '.join(one.study.name for one in results)} is on record yet"
+        )
     return of_codes(chosen, codes, results, distance=distance, landmarks=landmarks, report=report, **settings)
 
 

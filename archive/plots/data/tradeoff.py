@@ -63,14 +63,15 @@ def value_and_cost(archive: Archive, studies: str | Sequence[str], cost: str = "
     """Return values and costs of the results of studies.
 
     The cost is a property of the network (`params`), a metric of the result (`latency_ms`), or what its training took
-    (`seconds`, `epochs`), as in the saved query `frontier`. Smaller costs are better.
+    (`seconds`, `epochs`), as in the saved query `frontier`. A result that reuses another one took no training, and has
+    no `seconds`. Smaller costs are better.
 
     Raises:
         UnknownNameError: There is no study of this name.
         UsageError: The studies are not comparable, or no result has a number as this cost.
     """
     names = cost_columns(cost)
-    read_results = read(archive, studies, ["architecture", *names])
+    read_results = read(archive, studies, ["architecture", "answered_from", *names])
     return tradeoff(read_results, [cost_of(results, names) for results in read_results], cost)
 
 
@@ -125,10 +126,16 @@ def cost_columns(cost: str) -> list[str]:
 
 
 def cost_of(results: RecordedResults, names: Sequence[str]) -> Floats:
-    """Return the (n,) costs of results from these columns; NaN where none has a number."""
+    """Return the (n,) costs of results from these columns; NaN where none has a number.
+
+    The results have the column `answered_from`: one that reuses another result took no seconds of training.
+    """
     merged = np.full(len(results), np.nan)
+    reused = [source is not None for source in results.columns["answered_from"]]
     for name in names:
         column = floats([value if _is_number(value) else None for value in results.columns[name]])
+        if name == "seconds":
+            column[reused] = np.nan
         merged = np.where(np.isnan(merged), column, merged)
     return merged
 

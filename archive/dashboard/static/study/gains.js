@@ -10,9 +10,6 @@ import { name } from "./state.js";
 const [WIDTH, HEIGHT] = [180, 18];
 
 const place = el("div", {}, el("p.quiet", {}, "Loading …"));
-/** Range of the gains of all operations, which the boxes share. @type {[number, number]} */
-let scale = [0, 1];
-
 const table = new Table([
   { name: "operation" },
   { name: "uses", numeric: true, wide: true },
@@ -33,8 +30,9 @@ async function load() {
       return;
     }
     const ends = found.operations.flatMap((/** @type {any} */ each) => [each.quantiles[0], each.quantiles[4]]);
-    scale = [Math.min(0, ...ends), Math.max(0, ...ends)];
-    table.show(found.operations);
+    // The boxes share the range of all gains. It is part of each row: a row that has not changed is not drawn again.
+    const range = [Math.min(0, ...ends), Math.max(0, ...ends)];
+    table.show(found.operations.map((/** @type {any} */ each) => ({ ...each, range })));
     fill(place, table.element, el("p.quiet", {}, `${found.steps} steps from a parent to a child. A gain is the child's ${found.objective} minus the parent's, with the sign that makes a larger one better; `,
       "the box has the quartiles, the line 5 % to 95 %. The raise is what the children added to the best value so far."));
   } catch (error) {
@@ -47,7 +45,8 @@ const signedNumber = (value) => (value > 0 ? `+${number(value)}` : value < 0 ? `
 
 /** @param {any} row */
 function box(row) {
-  const x = (/** @type {number} */ gain) => 3 + ((gain - scale[0]) / (scale[1] - scale[0] || 1)) * (WIDTH - 6);
+  const [least, most] = row.range;
+  const x = (/** @type {number} */ gain) => 3 + ((gain - least) / (most - least || 1)) * (WIDTH - 6);
   const [low, first, middle, third, high] = row.quantiles.map(x);
   const text = `5 % ${number(row.quantiles[0])}, quartiles ${number(row.quantiles[1])}, ${number(row.quantiles[2])}, ${number(row.quantiles[3])}, 95 % ${number(row.quantiles[4])}`;
   return svg("svg.box", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": text },

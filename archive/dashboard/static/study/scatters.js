@@ -81,7 +81,9 @@ function showFront() {
   const log = (address.get("log") ?? "yes") === "yes";
   offer(frontTools, known, () => [choice("cost", known, chosen[0], (cost) => { carry({ cost }); showFront(); }), logarithmic(log)]);
   const [x, y] = [points.column(chosen[0]), points.column("value")];
-  const shown = points.comparable().map((each, at) => Number(each && Number.isFinite(x[at])));
+  // A result that reuses another one took no training.
+  const reused = chosen[0] === "seconds" ? points.column("reused") : null;
+  const shown = points.comparable().map((each, at) => Number(each && Number.isFinite(x[at]) && !reused?.[at]));
   front.show({ x, y, kind: points.column("agent"), shown, xTitle: chosen[1], yTitle: points.about.objective, log,
     lines: [{ points: improvements(x, y, shown, sign()), kind: "--orange", step: true }] });
 }

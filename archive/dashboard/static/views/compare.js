@@ -178,14 +178,21 @@ async function showDistances(place, keys) {
   fill(place, table.element, Object.keys(pair.left_out).length > 0 && el("p.quiet", {}, `Not defined on these: ${Object.keys(pair.left_out).join(", ")}`));
 }
 
-/** The values of one objective; of pruned trainings only where both networks have no others. @param {any[]} both */
+/**
+ * The values of one objective, each training once, however often its result was reused; of pruned trainings only where
+ * both networks have no others. @param {any[]} both
+ */
 function common(both) {
   const rows = new Map();
   const whole = both.some((network) => network.evaluations.some((/** @type {any} */ each) => !each.partial));
   both.forEach((network, at) => {
+    const trainings = new Set();
     for (const each of network.evaluations) {
       if (whole && each.partial) continue;
       const name = JSON.stringify([each.task, each.protocol, each.objective]);
+      const training = name + (each.answered_from?.replace(" (deleted)", "") ?? each.evaluation);
+      if (trainings.has(training)) continue;
+      trainings.add(training);
       const row = rows.get(name) ?? { task: each.task, protocol: each.protocol, objective: each.objective ?? "–", values: [[], []] };
       row.values[at].push(each.value);
       rows.set(name, row);
