@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from archive.architecture.graph import Architecture, Neighbours
 from archive.architecture.operations import NASBENCH101
+from archive.errors import InvalidArchitectureError
 
 _LABELS = {name: at for at, name in enumerate(NASBENCH101.of_group("cell"))}
 
@@ -58,6 +59,9 @@ def plan(architecture: Architecture, order: Sequence[int], inputs: int, outputs:
         order: Its vertices in the order that channels are given in (`published_order`).
         inputs: Channels of its input.
         outputs: Channels of its output.
+
+    Raises:
+        InvalidArchitectureError: More vertices share the channels of the output than it has.
     """
     position = {old: new for new, old in enumerate(order)}
     parents = tuple(tuple(sorted(position[p] for p in architecture.parents[old])) for old in order)
@@ -78,6 +82,11 @@ def _channels(parents: Neighbours, inputs: int, outputs: int) -> tuple[int, ...]
     last = len(parents) - 1
     channels = [inputs, *[0] * (last - 1), outputs]
     ends = [v for v in parents[last] if v]
+    if len(ends) > outputs:
+        raise InvalidArchitectureError(
+            f"{len(ends)} vertices of the cell share the {outputs} channels of its output: set channels to {len(ends)} "
+            "or more in the protocol's network"
+        )
     for at, v in enumerate(ends):
         channels[v] = outputs // len(ends) + (at < outputs % len(ends))
     for v in range(last - 1, 0, -1):

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from archive.architecture.codec import from_nasbench101
+from archive.errors import InvalidArchitectureError
 from archive.trainer.nn import builders, costs
 from archive.trainer.nn.nasbench101 import NasBench101Cell
 from archive.trainer.nn.nasbench101_cells import plan, published_order
@@ -71,6 +72,14 @@ def test_a_published_network_has_the_counted_costs():
 def test_channels_are_divided_with_the_remainder_to_the_first():
     edges = {(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4)}
     assert planned(cell_of(edges, THREE, ONE, POOL), 16, 128).channels == (16, 43, 43, 42, 128)
+
+
+def test_too_few_channels_are_named():
+    wide = cell_of({(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4)}, THREE, ONE, POOL)
+    with pytest.raises(
+        InvalidArchitectureError, match="3 vertices of the cell share the 2 channels of its output: set"
+    ):
+        planned(wide, 2, 2)
 
 
 def test_other_vertices_have_as_many_channels_as_the_largest_that_they_feed():
