@@ -82,9 +82,12 @@ def record(home: Path, real: Path, sha256: str) -> None:
     try:
         home.mkdir(parents=True, exist_ok=True)
         # One write to the end of the file: searches that start at the same moment do not overwrite each other's line.
-        handle = os.open(home / RECORD, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = os.open(home / RECORD, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            os.write(handle, line.encode())
+            size = os.fstat(handle).st_size
+            # A kill may have cut the last line off.
+            whole = not size or os.pread(handle, 1, size - 1) == b"\n"
+            os.write(handle, (line if whole else f"\n{line}").encode())
         finally:
             os.close(handle)
     except OSError as error:

@@ -66,9 +66,8 @@ def options_of(launcher: type[Launcher]) -> dict[str, LaunchOption]:
 
 
 def values(launcher: Launcher) -> dict[str, Any]:
-    """Return the options of a launcher that differ from their defaults, as plain values."""
-    own = {name: getattr(launcher, name) for name in options_of(type(launcher))}
-    return {name: value for name, value in own.items() if value != options_of(type(launcher))[name].default}
+    """Return all options of a launcher as plain values, None for one that is not set."""
+    return {name: getattr(launcher, name) for name in options_of(type(launcher))}
 
 
 def parse(launcher: type[Launcher], text: str) -> dict[str, Any]:

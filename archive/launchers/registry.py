@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.launchers import options
 from archive.launchers.base import Launcher
 from archive.registry import Registry
 from archive.settings import CONFIG_NAME, Settings
+
+if TYPE_CHECKING:
+    from archive.launchers.fleet import TrainerFleet
 
 registry = Registry(
     "launcher",
@@ -56,19 +59,39 @@ def create(name: str, values: Mapping[str, Any], settings: Settings) -> Launcher
         SettingsError: A package that the launcher needs is not installed, or it cannot be loaded.
         UsageError: The value of an option cannot be used.
     """
-    kind = get(name)
+    kind = _usable(name)
     for table in settings.launch:
         if table not in names():
             error = UnknownNameError("launcher", table, names())
             raise SettingsError(f"[launch.{table}] in {settings.home / CONFIG_NAME}: {error}")
-    if absent := [module for module in kind.requires if find_spec(module) is None]:
-        remedy = f": pip install 'nas-archive[{kind.extra}]'" if kind.extra else ""
-        raise SettingsError(f"the launcher {name} needs the package {absent[0]}, which is not installed{remedy}")
     try:
         configured = options.convert(kind, settings.launch.get(name, {}))
     except UsageError as error:
         raise SettingsError(f"[launch.{name}] in {settings.home / CONFIG_NAME}: {error}") from None
     return kind(**configured | options.convert(kind, values))
+
+
+def of_fleet(fleet: TrainerFleet) -> Launcher:
+    """Return the launcher of a fleet with the options that it was started with, whatever `config.toml` has by now.
+
+    Raises:
+        UnknownNameError: There is no such launcher or option.
+        SettingsError: A package that the launcher needs is not installed, or it cannot be loaded.
+        UsageError: The value of an option cannot be used.
+    """
+    kind, given = _usable(fleet.engine), {name: value for name, value in fleet.options.items() if value is not None}
+    if options.options_of(kind).keys() <= fleet.options.keys():
+        return kind(**options.convert(kind, given))
+    # The record of an earlier release lacks options that had their defaults.
+    return create(fleet.engine, given, fleet.settings)
+
+
+def _usable(name: str) -> type[Launcher]:
+    kind = get(name)
+    if absent := [module for module in kind.requires if find_spec(module) is None]:
+        remedy = f": pip install 'nas-archive[{kind.extra}]'" if kind.extra else ""
+        raise SettingsError(f"the launcher {name} needs the package {absent[0]}, which is not installed{remedy}")
+    return kind
 
 
 def create_from(text: str, settings: Settings) -> Launcher:

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from archive.errors import UsageError
 from archive.launchers.fleet import TrainerFleet
 from archive.launchers.options import launch_option
 from archive.launchers.preview import exports
@@ -92,7 +93,17 @@ def script(fleet: TrainerFleet, request: SlurmRequest, count: int) -> str:
         fleet: The fleet.
         request: What each job asks for.
         count: Number of jobs.
+
+    Raises:
+        UsageError: The time limit is no longer than what a trainer needs to end.
     """
+    end = request.warning + fleet.grace_seconds
+    if request.time and 60 * _minutes(request.time) <= end:
+        raise UsageError(
+            f"a job of {60 * _minutes(request.time)} s has no time to train: it is told to end {request.warning:g} s "
+            f"(--warning) before its time limit, and its trials have {fleet.grace_seconds:g} s (--grace) for that; "
+            "give it a longer --time or a shorter --warning"
+        )
     command = shlex.join(fleet.command(request.python or sys.executable))
     if limited := not any(each.split("=")[0] == "--max-time" for each in fleet.arguments):
         command += ' "$@"'
@@ -128,7 +139,9 @@ def _options(fleet: TrainerFleet, request: SlurmRequest, count: int) -> Iterator
         yield f"--mem={-(-request.memory // 2**20)}M"
     if request.time:
         yield f"--time={_minutes(request.time)}"
-    yield from request.sbatch
+    for option in request.sbatch:
+        name, separator, value = option.partition("=")
+        yield option if value.startswith('"') else f"{name}{separator}{_quoted(value)}"
 
 
 def _minutes(seconds: float) -> int:

@@ -128,7 +128,7 @@ def stop(
     stopped, left = 0, []
     for fleet in fleets:
         try:
-            launcher = registry.create(fleet.engine, fleet.options, settings)
+            launcher = registry.of_fleet(fleet)
             records.begin_stop(fleet)
             ids = [trainer.id for trainer in launcher.running(fleet)]
             if ids:
@@ -171,7 +171,7 @@ def _item(settings: Settings, fleet: TrainerFleet) -> dict[str, Any]:
     from archive.launchers import ending, registry
 
     try:
-        return fleet_item(fleet, *ending.running(registry.create(fleet.engine, fleet.options, settings), fleet))
+        return fleet_item(fleet, *ending.running(registry.of_fleet(fleet), fleet))
     except (LaunchError, UsageError) as error:
         return fleet_item(fleet, (), problem=str(error))
 

@@ -91,7 +91,19 @@ def test_options_have_defaults_and_survive_a_record(name, settings):
     assert registry.create(name, values(launcher), settings) == launcher
     records.save(own := fleet(settings, name, options=values(launcher)))
     assert kind(**convert(kind, records.get(settings, own.name).options)) == launcher
-    assert values(registry.create(name, {}, settings)) == {}
+    assert set(values(registry.create(name, {}, settings))) == set(options_of(kind))
+
+
+@every
+def test_a_fleet_keeps_the_options_that_it_was_started_with(name, tmp_path):
+    kind = registry.get(name)
+    texts = [key for key, option in options_of(kind).items() if option.kind == "text"]
+    started = registry.create(name, {}, Settings(tmp_path, uri="neo4j://db"))
+    later = Settings(tmp_path, uri="neo4j://db", launch={name: dict.fromkeys(texts, "later")})
+    own = fleet(later, name, options=values(started))
+    assert registry.of_fleet(records.get(later, own.name)) == started
+    # Records of earlier releases have only options that differed from their defaults.
+    assert registry.of_fleet(fleet(later, name, options={})) == registry.create(name, {}, later)
 
 
 def test_a_table_of_no_launcher_is_refused(tmp_path):

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from archive.errors import LaunchError
+from archive.errors import LaunchError, UsageError
 from archive.launchers import records, registry
 from archive.launchers.fleet import TrainerFleet
 from archive.settings import Settings
@@ -46,11 +46,25 @@ def test_a_script_asks_for_what_was_given(settings):
     ]  # fmt: skip
 
 
+def test_options_of_sbatch_are_one_word(settings):
+    given = {"sbatch": ["--comment=a b #c", '--mail-user="me"', "--exclusive", "--exclude=n[1-3]"]}
+    lines = registry.create("slurm", given, settings).preview(fleet(settings), 1).splitlines()
+    assert {'#SBATCH --comment="a b #c"', '#SBATCH --mail-user="me"', "#SBATCH --exclusive"} < set(lines)
+    assert "#SBATCH --exclude=n[1-3]" in lines
+
+
+@pytest.mark.parametrize(("time", "warning"), [("3min", "3min"), ("2min", "3min"), ("1h", "2h")])
+def test_a_time_limit_without_time_to_train_is_refused(settings, time, warning):
+    launcher = registry.create("slurm", {"time": time, "warning": warning}, settings)
+    with pytest.raises(UsageError, match=r"has no time to train: .*give it a longer --time or a shorter --warning"):
+        launcher.preview(fleet(settings), 1)
+
+
 def test_options_come_from_the_configuration(tmp_path):
     settings = Settings(tmp_path, uri="neo4j://db", launch={"slurm": {"partition": "gpu", "time": "4h", "cpus": 8}})
     own = fleet(settings)
-    text = registry.create("slurm", {"time": 90.0}, settings).preview(own, 1)
-    assert "--partition=gpu" in text and "--time=2\n" in text and "--cpus-per-task=8" in text
+    text = registry.create("slurm", {"time": 390.0}, settings).preview(own, 1)
+    assert "--partition=gpu" in text and "--time=7\n" in text and "--cpus-per-task=8" in text
 
 
 def test_more_jobs_than_an_array_may_have_are_several_arrays(settings):
@@ -83,7 +97,6 @@ def test_a_script_finds_the_archive_by_files_of_the_fleet(settings, tmp_path):
     [
         ({"time": 7200.0}, "", 7020),
         ({"time": 7200.0, "warning": 3600.0}, "", 3600),
-        ({"time": 90.0}, "", None),
         ({}, "$(date -d '1 hour' +%FT%T)", 3420),
         ({}, "N/A", None),
         ({}, None, None),

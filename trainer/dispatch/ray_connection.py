@@ -17,10 +17,13 @@ NAMESPACE = "nas-archive"
 REACH_SECONDS = 5.0
 """Longest wait for the cluster's port to answer; Ray itself tries a wrong address again for many minutes."""
 
+_opened: list[str] = []
+"""The address of the connection that this process opened, if any: Ray has one at a time."""
+
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Give the module `ray`, connected to a cluster; the connection stays open for the next use.
+    """Give the module `ray`, connected to a cluster; the connection stays open until the use of another cluster.
 
     Args:
         address: As `ray.init` takes it.
@@ -29,11 +32,16 @@ def connected(address: str) -> Iterator[Any]:
         LaunchError: The cluster cannot be reached, or does not answer.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if (loaded := sys.modules.get("ray")) is None or not loaded.is_initialized():
+    loaded = sys.modules.get("ray")
+    other = bool(_opened) and address not in _opened
+    if other or loaded is None or not loaded.is_initialized():
         # Ray, too, reads the variable in place of `auto`.
         _check_port(os.environ.get("RAY_ADDRESS", "") if address == "auto" else address)
     import ray
 
+    if other:
+        ray.shutdown()
+        _opened.clear()
     if not ray.is_initialized():
         try:
             ray.init(
@@ -43,6 +51,7 @@ def connected(address: str) -> Iterator[Any]:
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
             reason = " ".join(str(error).split())
             raise LaunchError(f"the Ray cluster at {address} cannot be reached: {reason}") from None
+        _opened[:] = [address]
     try:
         yield ray
     except ray.exceptions.RayError as error:
@@ -56,6 +65,6 @@ def _check_port(address: str) -> None:
         return
     try:
         socket.create_connection((host.strip("[]"), int(port)), REACH_SECONDS).close()
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise LaunchError(f"no Ray cluster answers at {address}: is its head running there? ({reason})") from None

@@ -112,6 +112,8 @@ class MlflowObserver(TrialObserver):
     def _opened(self, name: str) -> str:
         from mlflow.exceptions import MlflowException
 
+        # MLflow looks names up by a filter that puts them in single quotes.
+        name = name.replace("'", "’")
         known = self._client.get_experiment_by_name(name)
         if known is None:
             try:

@@ -38,7 +38,38 @@ def test_an_address_without_a_cluster_is_refused_at_once(form, unused_port):
         pass
 
 
-@pytest.mark.parametrize("address", ["no-such-host.invalid:6379", "127.0.0.1:99999"])
+def test_another_cluster_is_another_connection(monkeypatch):
+    calls = []
+
+    class Ray:
+        exceptions = type("exceptions", (), {"RayError": KeyError})
+        opened = None
+
+        def is_initialized(self):
+            return self.opened is not None
+
+        def init(self, address, **settings):
+            calls.append(address)
+            self.opened = address
+
+        def shutdown(self):
+            calls.append("shutdown")
+            self.opened = None
+
+    monkeypatch.setitem(sys.modules, "ray", ray := Ray())
+    monkeypatch.setattr(ray_connection, "_check_port", lambda address: None)
+    monkeypatch.setattr(ray_connection, "_opened", [])
+    for address in ("one:1", "one:1", "two:2", "one:1"):
+        with ray_connection.connected(address) as given:
+            assert given is ray and ray.opened == address
+    assert calls == ["one:1", "shutdown", "two:2", "shutdown", "one:1"]
+    # A connection of somebody else is used as it is.
+    ray_connection._opened.clear()
+    with ray_connection.connected("three:3"):
+        assert ray.opened == "one:1"
+
+
+@pytest.mark.parametrize("address", ["no-such-host.invalid:6379", "127.0.0.1:99999", "a..b:6379"])
 def test_an_impossible_address_is_refused_at_once(address):
     with pytest.raises(LaunchError, match=f"^no Ray cluster answers at {address}: "), ray_connection.connected(address):
         pass

@@ -125,6 +125,10 @@ def test_a_file_that_the_user_named_is_opened_with_that_content_alone(tmp_path, 
     registry.name_file(registry.get(study.task), home)
     assert registry.of_study(study_of(path), FileAccess.of(home)).name == study.task
     assert registry.name_file(registry.get("digits"), home) is None
+    # A kill cut the last line off.
+    record.write_bytes(record.read_bytes()[:-20])
+    registry.name_file(registry.get(study.task), home)
+    assert registry.of_study(study_of(path), FileAccess.of(home)).name == study.task
 
 
 def test_record_writable_by_others_is_ignored(tmp_path, home):
