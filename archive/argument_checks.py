@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from archive.errors import UsageError
 
 
@@ -14,6 +16,29 @@ def require_at_least(least: float, **arguments: float | None) -> None:
     for name, value in arguments.items():
         if value is not None and not value >= least:
             raise UsageError(f"{name} must be >= {least:g}, got {value}")
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return a boolean setting after a check of its type.
+
+    Raises:
+        UsageError: The value is not a boolean.
+    """
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} must be true or false, got {value!r}")
+    return value
+
+
+def check_whole(name: str, value: Any, most: int | None = None) -> int:
+    """Return an integer setting after a check of its type and range: >= 0, and at most `most`.
+
+    Raises:
+        UsageError: The value is no integer, or out of range.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0 or (most is not None and value > most):
+        limits = ">= 0" if most is None else f"from 0 to {most}"
+        raise UsageError(f"{name} must be a whole number {limits}, got {value!r}")
+    return value
 
 
 MOST_NAME = 480

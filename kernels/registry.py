@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from archive.errors import UnknownNameError
+from archive.errors import UnknownNameError, UsageError
 from archive.kernels.base import Distance
 from archive.registry import Registry
 
@@ -53,7 +53,14 @@ def get(name: str, **config: Any) -> Distance[Any]:
         SettingsError: The kernel of a plug-in cannot be loaded or made.
     """
     _check_settings(name, registry.maker(name), config)
-    return registry.make(name, Distance, **config)  # type: ignore[type-abstract]
+    try:
+        return registry.make(name, Distance, **config)  # type: ignore[type-abstract]
+    except (TypeError, ValueError, OverflowError) as error:
+        # A value of another type, such as a number in place of a list.
+        if not config:
+            raise
+        shown = ", ".join(f"{setting}={value!r}" for setting, value in config.items())
+        raise UsageError(f"the kernel {name} cannot be made with {shown}: {error}") from error
 
 
 def _check_settings(name: str, maker: Any, config: dict[str, Any]) -> None:
@@ -64,3 +71,6 @@ def _check_settings(name: str, maker: Any, config: dict[str, Any]) -> None:
     for setting in config:
         if setting not in known:
             raise UnknownNameError(f"setting of the kernel {name}", setting, known, hint="it has no settings")
+    if isinstance(text := config.get("nu_str"), str):
+        # Its characters would be numbers.
+        raise UsageError(f"nu_str must be one or more finite numbers >= 0, got {text!r}")

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from archive import cache
 from archive.agents.acquisition.vectors import Vectors
 from archive.architecture.graph import Architecture
+from archive.architecture.operations import vocabulary
 from archive.architecture.packing import PackedArchitectures
 from archive.cache import Arrays
 from archive.errors import UsageError
@@ -115,7 +116,9 @@ class Listing:
         if identity is None or len(self.members) < cache.WORTH:
             return Features(self.members, _prepared(kind, self.members))
         keys = blake2b("".join(member.key for member in self.members).encode(), digest_size=16).hexdigest()
-        identity = f"{identity} {self.members[0].space} {keys}"
+        space = self.members[0].space
+        # The vocabulary of another package's space may change while the keys stay.
+        identity = f"{identity} {space} {vocabulary(space).digest} {keys}"
         arrays = cache.read("features", identity)
         if arrays is None:
             arrays = _prepared(kind, self.members)

@@ -107,7 +107,8 @@ class Perceptrons:
             parameter = self.parameters.parameters[self._at[name]]
             try:
                 parameter.check(value)
-            except UsageError:
+            except (UsageError, TypeError):
+                # A value of another type, such as None, is of no configuration of this domain either.
                 return None
             codes[self._at[name]] = parameter.encode(value)
         return codes

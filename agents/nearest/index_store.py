@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive import cache
+from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError
 from archive.kernels.base import Distance
 from archive.kernels.search.index import Index, index
@@ -86,7 +87,8 @@ class IndexStore:
             created = self._archive.connection.read(lambda tx: tx.run(CREATED).single(strict=True)["created"])
             settings = self._archive.connection.settings
             # Each user of a shared server has a separate file.
-            self._place = f"{self._identity} {settings.uri} {self._archive.connection.database} {created}"
+            place = f"{settings.uri} {self._archive.connection.database} {created}"
+            self._place = f"{self._identity} {vocabulary(self.space).digest} {place}"
             self._load()
         count = self._archive.connection.read(lambda tx: int(tx.run(COUNT).single(strict=True)["architectures"]))
         if count != self._count:
@@ -128,8 +130,13 @@ class IndexStore:
             self.keys = np.concatenate([self.keys, np.array([key for key, _ in prepared], "S32")])
             self._refused = np.concatenate([self._refused, np.array(refused, "S32")])
 
+    @property
+    def _storable(self) -> bool:
+        """Whether the index may be kept in a file, which is renewed when the code of this package alone changes."""
+        return self.index.storable and type(self.distance).__module__.startswith("archive.")
+
     def _load(self) -> None:
-        arrays = cache.read(KIND, self._place, self._archive.connection.settings.home) if self.index.storable else None
+        arrays = cache.read(KIND, self._place, self._archive.connection.settings.home) if self._storable else None
         # A file that is corrupt or of another format is ignored.
         with suppress(ValueError, KeyError):
             if arrays is not None:
@@ -140,7 +147,7 @@ class IndexStore:
 
     def _save(self) -> None:
         count = len(self.keys) + len(self._refused)
-        if not self.index.storable or count - self._saved < cache.WORTH:
+        if not self._storable or count - self._saved < cache.WORTH:
             return
         arrays = {"keys": self.keys, "refused": self._refused, **self.index.arrays}
         cache.write(KIND, self._place, arrays, self._archive.connection.settings.home)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any
 
@@ -91,6 +92,11 @@ class Vocabulary:
     longest_path: int | None = None
     attributes: bool = False
     arguments: bool = False
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the vocabulary: with another one, the features of the same networks may differ."""
+        return blake2b(repr(self).encode(), digest_size=16).hexdigest()
 
     @property
     def cells(self) -> bool:
@@ -176,12 +182,8 @@ def define(
     table = {operation.name: operation for operation in (*ends, *operations)}
     if common is not None and (wrong := sorted(common.keys() ^ (table.keys() - {INPUT, OUTPUT}))):
         raise UsageError(f"common must name every operation of {name} and no other: {wrong[0]!r} is missing or unknown")
-    vocabulary = Vocabulary(
-        *(name, MappingProxyType(table), images, dead_ends, decisions, tree, common, longest_path),
-        attributes=attributes,
-        arguments=arguments,
-    )
-    _vocabularies[name] = vocabulary
+    settings = (images, dead_ends, decisions, tree, common, longest_path, attributes, arguments)
+    _vocabularies[name] = vocabulary = Vocabulary(name, MappingProxyType(table), *settings)
     return vocabulary
 
 

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from archive.architecture import canonical
 from archive.architecture.graph import Architecture, Layer
-from archive.argument_checks import require_at_least
+from archive.argument_checks import check_whole, require_at_least
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.distances.pot import pot
@@ -106,8 +106,8 @@ class GromovWasserstein(PairDistance[Wiring]):
         self.alpha, self.starts, self.max_layers = float(alpha), starts, max_layers
         if not 0 < self.alpha <= 1:
             raise UsageError(f"alpha must be in (0, 1], got {alpha}")
-        require_at_least(1, starts=starts)
-        require_at_least(2, max_layers=max_layers)
+        require_at_least(1, starts=check_whole("starts", starts))
+        require_at_least(2, max_layers=check_whole("max_layers", max_layers))
         # A cache of results, so that instances behave as immutable ones; at worst two threads solve the same pair.
         self._known: dict[tuple[str, str], float] = {}
 

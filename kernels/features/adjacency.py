@@ -26,8 +26,9 @@ from typing import ClassVar, Literal, NamedTuple, final
 from archive import spaces
 from archive.architecture.graph import Architecture
 from archive.architecture.operations import INPUT, OUTPUT
+from archive.argument_checks import check_flag
 from archive.kernels.features.embedding import EmbeddedDistance
-from archive.kernels.features.path_graph import check_flag, label
+from archive.kernels.features.path_graph import label
 from archive.spaces.base import NONE, Space
 
 

@@ -63,7 +63,7 @@ class ArcFeatures(EmbeddedDistance):
             raise UsageError(f"omega must be a finite number > 0, got {omega}")
         if not 0 < self.rho <= 1:
             raise UsageError(f"rho must be in (0, 1], got {rho}")
-        if len(self.units) != 2 or not 1 <= self.units[0] < self.units[1]:
+        if len(self.units) != 2 or not 1 <= self.units[0] < self.units[1] < math.inf:
             raise UsageError(f"units must be two ascending numbers >= 1, got {units}")
 
     @property

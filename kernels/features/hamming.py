@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal, final
 
 from archive.architecture.graph import Architecture
+from archive.argument_checks import check_flag
 from archive.kernels.features.adjacency import table
 from archive.kernels.features.embedding import EmbeddedDistance
-from archive.kernels.features.path_graph import check_flag
 
 
 @final

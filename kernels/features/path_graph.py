@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 from urllib.parse import quote
 
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import vocabulary
-from archive.errors import UsageError
 
 _NO_OPERATION = ("input", "output", "entry", "exit")
 
@@ -47,26 +45,3 @@ def operations_to_output(architecture: Architecture) -> list[int | None]:
         near = [length for c in architecture.children[u] if (length := fewest[c]) is not None]
         fewest[u] = counted[u] + min(near) if near else None
     return fewest
-
-
-def check_flag(name: str, value: Any) -> bool:
-    """Return a boolean setting after a check of its type.
-
-    Raises:
-        UsageError: The value is not a boolean.
-    """
-    if not isinstance(value, bool):
-        raise UsageError(f"{name} must be true or false, got {value!r}")
-    return value
-
-
-def check_whole(name: str, value: Any, most: int | None = None) -> int:
-    """Return an integer setting after a check of its type and range: >= 0, and at most `most`.
-
-    Raises:
-        UsageError: The value is no integer, or out of range.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0 or (most is not None and value > most):
-        limits = ">= 0" if most is None else f"from 0 to {most}"
-        raise UsageError(f"{name} must be a whole number {limits}, got {value!r}")
-    return value

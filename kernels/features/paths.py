@@ -26,15 +26,10 @@ from typing import ClassVar, Literal, NamedTuple, final
 
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import INPUT, OUTPUT, Vocabulary, vocabulary
+from archive.argument_checks import check_flag, check_whole
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.features.embedding import EmbeddedDistance
-from archive.kernels.features.path_graph import (
-    check_flag,
-    check_whole,
-    label,
-    operations_counted,
-    operations_to_output,
-)
+from archive.kernels.features.path_graph import label, operations_counted, operations_to_output
 
 ARROW = "→"
 

@@ -26,10 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.architecture.graph import Architecture
+from archive.argument_checks import check_flag, check_whole
 from archive.errors import UsageError
 from archive.kernels.base import check_one_space
 from archive.kernels.features.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
-from archive.kernels.features.path_graph import check_flag, check_whole, label
+from archive.kernels.features.path_graph import label
 
 Floats = NDArray[np.float64]
 Direction = Literal["in", "out", "both"]

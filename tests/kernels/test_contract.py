@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from archive import kernels
-from archive.errors import InvalidArchitectureError, UnknownNameError
+from archive.errors import InvalidArchitectureError, UnknownNameError, UsageError
 from tests.support import kernel_oracle
 from tests.support.networks.torch_nets import classifiers
 from tests.support.strategies import relabelled, space_of
@@ -81,3 +81,19 @@ def test_importing_loads_no_compiler():
     output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert not {"numba", "scipy", "ot", "torch"} & set(output)
     assert "archive.kernels.distances.otmann" in output
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("otmann", {"nu_str": 0.1}), ("otmann", {"nu_str": "12"}), ("wasserstein", {"nu_str": 0.1}),
+        ("edit", {"lam": "x"}), ("gromov-wasserstein", {"starts": 2.5}), ("gromov-wasserstein", {"alpha": "x"}),
+        ("arc", {"units": 5}), ("arc", {"units": ["a", "b"]}), ("arc", {"units": [8, float("inf")]}),
+        ("tree-wasserstein", {"n": 1.5}), ("tree-wasserstein", {"functional": "no"}),
+        ("tree-wasserstein", {"sizes": 1}),
+    ],
+)  # fmt: skip
+def test_a_setting_of_another_type_is_named(name, settings):
+    (setting,) = settings
+    with pytest.raises(UsageError, match=rf"\b{setting}\b.*"):
+        kernels.get(name, **settings)

@@ -120,7 +120,9 @@ class _LayerComparison:
 
     def kind(self, layer: Layer) -> int:
         """Return the kind: a change of attributes turns layers of one kind into each other."""
-        return 2 * self.labels[layer.op] + layer.stride - 1 if self.widths else self.stems[layer.op]
+        if not self.widths:
+            return self.stems[layer.op]
+        return self.labels[layer.op] + len(self.labels) * (layer.stride - 1)
 
     def scale(self, layer: Layer) -> float:
         """Return the factor that turns the sum of relative differences into their mean."""

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from archive.architecture.graph import Architecture
 from archive.architecture.layer_mass import layer_masses
 from archive.architecture.operations import vocabulary
+from archive.argument_checks import check_flag
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import Components, check_one_space
 from archive.kernels.distances.tree_wasserstein.degrees import cumulated, degrees, widths
@@ -96,7 +97,7 @@ class TreeWasserstein(FeatureDistance):
         if not self.n or not whole or len(set(self.n)) < len(self.n):
             raise UsageError(f"n must be one or more different lengths from 1 to {LONGEST}, got {n!r}")
         self.tree = None if tree is None else OperationTree(tree)
-        self.sizes, self.functional = bool(sizes), bool(functional)
+        self.sizes, self.functional = check_flag("sizes", sizes), check_flag("functional", functional)
         self.weights = None if weights is None else self._checked_weights(weights)
         if self.weights is not None and abs(sum(self.weights) - 1) > 1e-9:
             raise UsageError(f"weights must sum to 1, got {self.weights} of sum {sum(self.weights):g}")

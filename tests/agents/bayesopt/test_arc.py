@@ -378,3 +378,11 @@ def test_hyperparameters_come_back_from_the_archive(archive):
     assert [dict(one.hyperparameters) for one in read.pending] == [{}]
     (evaluation, _) = archive.studies.evaluations("s")
     assert evaluation.hyperparameters == asked
+
+
+@pytest.mark.parametrize(
+    "settings", [{"max_norm": None}, {"learning_rate": {"first": 0.1}}, {"dropout": [[0.1], [0.2]]}]
+)
+def test_hyperparameters_of_another_form_are_of_no_configuration(settings):
+    assert DOMAIN.encode(network(32), {"learning_rate": [0.01, 0.01]}) is not None
+    assert DOMAIN.encode(network(32), settings) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from archive import cache, kernels, spaces
 from archive.agents import similar
 from archive.agents.nearest.search import Nearest
-from archive.architecture import codec
+from archive.architecture import codec, operations
 from archive.errors import UnknownNameError, UsageError
 from tests.support.networks import torch_nets
 from tests.support.stores import cells, evaluate
@@ -114,6 +115,22 @@ def test_the_file_is_a_copy_and_nothing_more(filled, home, monkeypatch):
         file.write_bytes(broken)
         assert Nearest(filled).similar(asked, 5) == first
     assert not list(home.glob("*.part"))
+
+
+def test_an_index_of_another_package_or_vocabulary_is_not_kept(filled, home, monkeypatch):
+    monkeypatch.setattr(cache, "WORTH", 10)
+
+    monkeypatch.setattr(type(kernels.get("otmann")), "__module__", "other.kernels")
+    Nearest(filled).similar(cells(40)[7], 5)
+    assert not list(home.glob("*.npz"))
+    monkeypatch.undo()
+    monkeypatch.setattr(cache, "WORTH", 10)
+    Nearest(filled).similar(cells(40)[7], 5)
+    assert len(list(home.glob("*.npz"))) == 1
+    other = replace(operations.vocabulary("nasbench201"), dead_ends=False)
+    monkeypatch.setitem(operations._vocabularies, "nasbench201", other)
+    Nearest(filled).similar(cells(40)[7], 5)
+    assert len(list(home.glob("*.npz"))) == 2
 
 
 def test_an_archive_that_was_emptied_behind_the_index(filled, monkeypatch):

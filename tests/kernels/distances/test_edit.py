@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archive.architecture import operations
 from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import Operation
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.distances.edit.distance import EditDistance
 from archive.kernels.distances.edit.sequence import BREAK, MAX_SKIPS, SKIP, sequence, sequenced
@@ -68,6 +70,20 @@ def test_a_stride_sets_layers_apart():
 
     assert distance(strided(1), strided(2)) == 1.0
     assert distance(strided(1), strided(2), layers="attributes") == pytest.approx(0.5 / 3)
+
+
+def test_strides_beyond_two_set_layers_apart():
+    conv = Operation("conv", "conv", True, strides=(1, 2, 3, 4), kernel=3)
+    wide, end = Operation("wide", "conv", True, strides=(1, 2), kernel=5), Operation("end", "decision", flat=True)
+    operations.define("long-strides", [conv, wide, end])
+
+    def chained(op, stride):
+        layers = [Layer("ip"), Layer(op, 8, stride), Layer("end"), Layer("op")]
+        return Architecture("long-strides", layers, [(0, 1), (1, 2), (2, 3)])
+
+    networks = [chained("conv", stride) for stride in (1, 2, 3, 4)] + [chained("wide", stride) for stride in (1, 2)]
+    for at, first in enumerate(networks):
+        assert [distance(first, other) for other in networks] == [float(other is not first) for other in networks], at
 
 
 def test_attributes_by_hand():
