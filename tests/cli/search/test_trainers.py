@@ -129,7 +129,7 @@ def test_an_engine_is_asked_for_what_is_left_of_the_budget(tmp_path, monkeypatch
         (saved,) = records.saved(settings)
         # Trainers that have all left are replaced when there is work.
         assert records.is_attended(saved)
-        assert saved.options == {"partition": "gpu"} and (saved.lower, saved.upper) == (0, 64)
+        assert saved.options["partition"] == "gpu" and (saved.lower, saved.upper) == (0, 64)
         assert "--parent" not in saved.arguments and "--idle" in saved.arguments
         # Those that have ended are not replaced beyond the work.
         del ids[:5]
