@@ -71,6 +71,3 @@ def _check_settings(name: str, maker: Any, config: dict[str, Any]) -> None:
     for setting in config:
         if setting not in known:
             raise UnknownNameError(f"setting of the kernel {name}", setting, known, hint="it has no settings")
-    if isinstance(text := config.get("nu_str"), str):
-        # Its characters would be numbers.
-        raise UsageError(f"nu_str must be one or more finite numbers >= 0, got {text!r}")

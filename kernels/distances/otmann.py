@@ -33,6 +33,7 @@ from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.covariance.base import Covariance, nasbot_covariance
 from archive.kernels.distances.penalties import Penalties, penalties
+from archive.kernels.distances.structural_cost import NU_STR, checked_weights
 from archive.kernels.distances.threads import solve_on_threads
 from archive.kernels.search.lower_bounds import TransportBound
 
@@ -40,7 +41,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Variant = Literal["appendix", "main_text", "code"]
 
-NU_STR = (0.1, 0.2, 0.4, 0.8)
 MASSES: dict[str, dict[str, float]] = {
     "appendix": {"fc_factor": 0.1, "res_factor": 2.0, "floor": 0.0},
     "main_text": {"fc_factor": 1.0, "res_factor": 2.0, "floor": 0.0},
@@ -102,11 +102,9 @@ class OTMANN(PairDistance[LayersWithMass]):
         self, variant: Variant = "appendix", nu_str: Iterable[float] = NU_STR, threads: int | None = None
     ) -> None:
         """Check the arguments."""
-        self.variant, self.nu_str = variant, tuple(float(nu) for nu in nu_str)
+        self.variant, self.nu_str = variant, checked_weights(nu_str)
         if variant not in get_args(Variant):
             raise UsageError(f"variant must be one of {', '.join(get_args(Variant))}, got {variant!r}")
-        if not self.nu_str or not all(0 <= nu < np.inf for nu in self.nu_str):
-            raise UsageError(f"nu_str must be one or more finite numbers >= 0, got {self.nu_str}")
         require_at_least(1, threads=threads)
         self.threads = threads or cpu_count.available()
 

@@ -35,6 +35,7 @@ from archive.errors import InvalidArchitectureError, NumericalError, UsageError
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.distances.penalties import Penalties, penalties
 from archive.kernels.distances.pot import pot
+from archive.kernels.distances.structural_cost import NU_STR, checked_weights
 from archive.kernels.distances.threads import solve_on_threads
 from archive.kernels.search.lower_bounds import TransportBound
 
@@ -43,7 +44,6 @@ Integers = NDArray[np.int64]
 Weights = Literal["uniform", "mass"]
 Solver = Literal["compiled", "pot"]
 
-NU_STR = (0.1, 0.2, 0.4, 0.8)
 PAIRS_A_THREAD = 64
 """Number of pairs below which a second thread costs more than it saves."""
 
@@ -102,9 +102,7 @@ class Wasserstein(PairDistance[WeighedLayers]):
         threads: int | None = None,
     ) -> None:
         """Check the arguments."""
-        self.nu_str, self.weights, self.solver = tuple(float(nu) for nu in nu_str), weights, solver
-        if not self.nu_str or not all(0 <= nu < np.inf for nu in self.nu_str):
-            raise UsageError(f"nu_str must be one or more finite numbers >= 0, got {self.nu_str}")
+        self.nu_str, self.weights, self.solver = checked_weights(nu_str), weights, solver
         if weights not in get_args(Weights):
             raise UsageError(f"weights must be one of {', '.join(get_args(Weights))}, got {weights!r}")
         if solver not in get_args(Solver):

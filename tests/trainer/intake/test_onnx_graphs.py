@@ -14,7 +14,7 @@ from onnx import numpy_helper, parser
 
 from archive.architecture.aten.wiring import Input
 from archive.errors import UsageError
-from archive.trainer.intake.models import import_model
+from archive.trainer.intake.models import ImportedModel, import_model
 from archive.trainer.intake.onnx_graphs import files
 from archive.trainer.intake.onnx_graphs.module import OnnxModule
 from archive.trainer.nn.aten import network
@@ -147,6 +147,17 @@ def test_outputs_are_those_of_onnxruntime(case: str) -> None:
         torch.testing.assert_close(OnnxModule(model)(x), expected(model, x), rtol=1e-4, atol=1e-5)
 
 
+def check_rebuilt(model: onnx.ModelProto, module: OnnxModule, imported: ImportedModel, x: torch.Tensor) -> None:
+    """Check that the network of the imported architecture, with the file's weights, has the outputs of onnxruntime."""
+    again = network.rebuilt(imported.architecture)
+    again.load_state_dict(imported.state_dict(module))
+    wanted = expected(model, x)
+    with torch.no_grad():
+        torch.testing.assert_close(again.eval()(x), wanted, rtol=1e-4, atol=1e-5)
+        # A part of the batch alone, too.
+        torch.testing.assert_close(again(x[:1]), wanted[:1], rtol=1e-4, atol=1e-5)
+
+
 def classifier(batch: str = "N") -> onnx.ModelProto:
     """A network with everything that an import must decide: weights, statistics, constants, sizes, a linear layer."""
     size = np.array([1, 36]) if batch == "1" else np.array([0, 36])
@@ -170,11 +181,7 @@ def test_an_imported_graph_computes_what_the_file_does(batch: str) -> None:
     assert imported.params == 108 + 6 + 185
     norm = imported.architecture.layers[2].attributes
     assert norm["momentum"] == 0.2 and "eps" not in norm
-    again = network.rebuilt(imported.architecture)
-    again.load_state_dict(imported.state_dict(module))
-    x = torch.randn(1, 4, 6, 6)
-    with torch.no_grad():
-        torch.testing.assert_close(again.eval()(x), expected(model, x), rtol=1e-4, atol=1e-5)
+    check_rebuilt(model, module, imported, torch.randn(1, 4, 6, 6))
 
 
 def test_statistics_that_no_batch_would_change_are_the_mean_of_all() -> None:
@@ -197,11 +204,7 @@ def test_a_normalisation_of_one_channel_has_its_own_weights() -> None:
     module = OnnxModule(model)
     imported = import_model(module, [Input((4, 6, 6))])
     assert imported.params == 36 + 2
-    again = network.rebuilt(imported.architecture)
-    again.load_state_dict(imported.state_dict(module))
-    x = torch.randn(3, 4, 6, 6)
-    with torch.no_grad():
-        torch.testing.assert_close(again.eval()(x), expected(model, x), rtol=1e-4, atol=1e-5)
+    check_rebuilt(model, module, imported, torch.randn(3, 4, 6, 6))
 
 
 def test_a_file_for_batches_of_four_is_a_network_for_any() -> None:
@@ -213,12 +216,7 @@ def test_a_file_for_batches_of_four_is_a_network_for_any() -> None:
     module = OnnxModule(model, batch)
     imported = import_model(module, inputs)
     assert (batch, imported.flops) == (4, 16 * 72 + 32 * 5)
-    again = network.rebuilt(imported.architecture)
-    again.load_state_dict(imported.state_dict(module))
-    x = torch.randn(4, 4, 6, 6)
-    with torch.no_grad():
-        torch.testing.assert_close(again.eval()(x), expected(model, x), rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(again(x[:3]), expected(model, x)[:3], rtol=1e-4, atol=1e-5)
+    check_rebuilt(model, module, imported, torch.randn(4, 4, 6, 6))
 
 
 def test_tables_are_embeddings() -> None:

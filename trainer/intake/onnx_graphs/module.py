@@ -140,12 +140,12 @@ class OnnxModule(nn.Module):
         normalised = [step.inputs for step in self._steps if step.op == "BatchNormalization"]
         statistics = {inputs[at] for inputs in normalised for at in _STATISTICS}
         # Those of one channel as well: a layer of the archive has them.
-        owned_ones = {name for inputs in normalised for name in inputs[1:]}
+        of_norms = {name for inputs in normalised for name in inputs[1:]}
         settings = self._settings()
         for number, (name, value) in enumerate(constants.items()):
             if name not in used:
                 continue
-            if value.dtype.kind != "f" or (value.size < 2 and name not in owned_ones) or name in settings:
+            if value.dtype.kind != "f" or (value.size < 2 and name not in of_norms) or name in settings:
                 self._known[name] = value
                 continue
             # Names of a file may have dots.
