@@ -9,6 +9,7 @@ import pytest
 from archive import report
 from archive.store.records import Objective, Result
 from tests.dashboard.conftest import TOKEN
+from tests.support import wait_until
 from tests.support.chromium import needs_chromium
 from tests.support.stores import Suggestion, cells, evaluate, propose, study
 
@@ -68,7 +69,7 @@ def test_several_objectives_are_shown_and_grow(visit, archive):
     progress = page.locator("section").filter(has=page.get_by_role("heading", name="Progress"))
     page.evaluate(TEXTS)
     progress.get_by_label("objective").select_option("loss")
-    page.wait_for_function("window.texts.has('loss')")
+    wait_until(lambda: page.evaluate("window.texts.has('loss')"), what="the title of the axis")
     assert "progress=loss" in page.url
     tell(0.125, 1.0)
     page.get_by_text("3 of 4 results are in the Pareto set").wait_for()
