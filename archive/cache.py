@@ -28,8 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archive import settings
-from archive.user_paths import expanded
+from archive import user_paths
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -60,7 +59,7 @@ def path(kind: str, identity: str, home: Path | None = None) -> Path:
         home: Folder of the archive; None for ARCHIVE_HOME.
     """
     digest = blake2b(f"{fingerprint()} {identity}".encode(), digest_size=16).hexdigest()
-    return (home or _home()) / "cache" / kind / f"{digest}.npz"
+    return (home or user_paths.home()) / "cache" / kind / f"{digest}.npz"
 
 
 def read(kind: str, identity: str, home: Path | None = None) -> Arrays | None:
@@ -116,10 +115,6 @@ def fingerprint() -> str:
                 digest.update(name.encode())
                 digest.update(Path(folder, name).read_bytes())
     return digest.hexdigest()
-
-
-def _home() -> Path:
-    return expanded(os.environ.get("ARCHIVE_HOME") or settings.DEFAULT_HOME).absolute()
 
 
 def _make(folder: Path) -> None:

@@ -35,10 +35,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from archive.errors import SettingsError
-from archive.user_paths import expanded
+from archive.user_paths import DEFAULT_HOME, expanded
 
 SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
-DEFAULT_HOME = "~/.archive"
 CONFIG_NAME = "config.toml"
 RUNTIME_SECRETS = Path("/run/secrets")
 """Folder of the secrets of Docker, Swarm and Podman, visible in the container only."""

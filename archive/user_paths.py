@@ -1,4 +1,10 @@
-"""Paths as users write them: `~` and `~name` stand for home folders."""
+"""Paths as users write them, where `~` and `~name` stand for home folders; and the folders of data sets and tables.
+
+| environment        | data sets and tables are in               |
+|--------------------|-------------------------------------------|
+| `ARCHIVE_DATA_DIR` | its folder `data`, else the folder itself |
+| none               | `ARCHIVE_HOME/data`, or `~/.archive/data` |
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,9 @@ import os
 from pathlib import Path
 
 from archive.errors import SettingsError
+
+DEFAULT_HOME = "~/.archive"
+"""Folder of the archive."""
 
 
 def absolute(path: str | os.PathLike[str]) -> Path:
@@ -32,3 +41,22 @@ def expanded(path: str | os.PathLike[str]) -> Path:
     except RuntimeError:
         user = Path(path).parts[0]
         raise SettingsError(f"no home folder of {user} is known on this machine, got {os.fspath(path)!r}") from None
+
+
+def home() -> Path:
+    """Return the folder of the archive, from the environment.
+
+    Raises:
+        SettingsError: No home folder of this user is known.
+    """
+    return expanded(os.environ.get("ARCHIVE_HOME") or DEFAULT_HOME).absolute()
+
+
+def data_folders() -> tuple[Path, ...]:
+    """Return the folders of data sets and tables, the one to look into first ahead; new files belong into the last.
+
+    Raises:
+        SettingsError: No home folder of this user is known.
+    """
+    folder = os.environ.get("ARCHIVE_DATA_DIR")
+    return (Path(folder) / "data", Path(folder)) if folder else (home() / "data",)

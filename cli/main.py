@@ -64,6 +64,7 @@ COMMANDS = {
         "imports",
         "Import results and models: tables, Optuna studies, PyTorch.",
     ),
+    "table": ("archive.cli.exchange.tables", "tables", "List the built-in tables; make them of official releases."),
     "bench": ("archive.cli.bench.command", "bench", "Measure speed and search quality on this machine."),
     "mcp": ("archive.cli.mcp", "mcp", "Serve the archive to a language model (MCP)."),
     "db": ("archive.cli.db.command", "db", "Start, stop and inspect the database server."),

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import gzip
 import itertools
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,10 +24,11 @@ from archive.architecture import codec
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.nasbench_codec import nasbench201_text
 from archive.database.connection import Connection
-from archive.errors import UsageError
+from archive.errors import SettingsError, UsageError
 from archive.exchange.importers.external import ExternalResult, add
 from archive.measurement import Figure
 from archive.server import embedded
+from archive.spaces.tables import reader
 from archive.store import schema
 from archive.store.records import Result, Study
 
@@ -170,11 +170,10 @@ def _networks(count: int) -> list[Architecture]:
 
 
 def _default_table() -> list[dict[str, Any]]:
-    folder = Path(os.environ.get("ARCHIVE_DATA_DIR", ""))
-    for path in (folder / "nb201.csv.gz", folder / "data" / "nb201.csv.gz"):
-        if path.is_file():
-            return _read(path)
-    return list(_synthetic_table())
+    try:
+        return _read(reader.find("nb201"))
+    except SettingsError:
+        return list(_synthetic_table())
 
 
 def _read(path: Path) -> list[dict[str, Any]]:

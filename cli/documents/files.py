@@ -1,8 +1,8 @@
-"""Documents of `archive dump`, `archive load` and `archive import`."""
+"""Documents of `archive dump`, `archive load`, `archive import` and `archive table`."""
 
 from __future__ import annotations
 
-from archive.cli.documents.base import Document
+from archive.cli.documents.base import Document, JsonObject
 
 
 class DumpDocument(Document):
@@ -113,3 +113,47 @@ class ModelImport(Document):
     study: str | None
     proposal: str | None
     evaluation: str | None
+
+
+class BuiltInTable(JsonObject):
+    """A built-in table.
+
+    Attributes:
+        table: Its name.
+        tasks: Names of the tasks that it answers.
+        file: Its file on this machine; null where there is none.
+        source: Benchmark and address of the official release.
+        releases: Names of the official files that it can be made of.
+    """
+
+    table: str
+    tasks: list[str]
+    file: str | None
+    source: str
+    releases: list[str]
+
+
+class BuiltInTables(Document):
+    """The built-in tables.
+
+    Attributes:
+        tables: By name.
+    """
+
+    tables: list[BuiltInTable]
+
+
+class MadeTable(Document):
+    """A table that was made of an official release.
+
+    Attributes:
+        table: Its name.
+        rows: Number of networks.
+        file: The file that was written.
+        tasks: Names of the tasks that it answers.
+    """
+
+    table: str
+    rows: int
+    file: str
+    tasks: list[str]

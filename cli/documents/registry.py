@@ -30,9 +30,11 @@ from archive.cli.documents.catalogues import (
 from archive.cli.documents.differences import DifferenceDocument
 from archive.cli.documents.exports import ExportDocument, ExportLine, PlotFile, ReportFile, StudyExport
 from archive.cli.documents.files import (
+    BuiltInTables,
     DumpDocument,
     ImportDocument,
     LoadDocument,
+    MadeTable,
     ModelImport,
     ProxyImport,
     StudyImport,
@@ -94,6 +96,8 @@ _COMMANDS: dict[str, tuple[type, ...]] = {
     "dump": (DumpDocument,),
     "load": (LoadDocument,),
     "import table": (ImportDocument,),
+    "table list": (BuiltInTables,),
+    "table make": (MadeTable,),
     "import proxies": (ProxyImport,),
     "import nasbench101": (ImportDocument,),
     "import nasbench201": (ImportDocument,),

@@ -131,11 +131,13 @@ def nasbench101(ctx: click.Context, file: Path, epochs: str, as_json: bool) -> N
 def nasbench201(ctx: click.Context, file: Path, task: str, epochs: str, as_json: bool) -> None:
     """Import an official NAS-Bench-201 FILE, NAS-Bench-201-v1_1-096897.pth, as evaluations of a task.
 
-    The file is a pickle. It is read without executing its code, and refused if it holds anything but numbers. Reading
-    takes several times its size in memory; `archive import table nb201-cifar10` takes little.
+    Files of NATS-Bench are read, too: NATS-tss-v1_0-3ffb9.pickle.pbz2, or the folder NATS-tss-v1_0-3ffb9-simple. They
+    are pickles. They are read without executing their code, and refused if they hold anything but numbers. Reading one
+    file takes several times its size in memory; the folder, and `archive import table nb201-cifar10`, take little.
     """
     from archive.exchange.importers.external import add
-    from archive.exchange.importers.nasbench201 import TASKS, external_results, read
+    from archive.exchange.importers.nasbench201 import TASKS, external_results
+    from archive.exchange.releases.nasbench201 import read
 
     if task not in TASKS:
         raise UnknownNameError("task of NAS-Bench-201", task, TASKS)

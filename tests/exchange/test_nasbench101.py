@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-import struct
 
 import pytest
 from hypothesis import given
@@ -13,55 +12,17 @@ from hypothesis import strategies as st
 
 from archive.architecture import codec
 from archive.errors import UsageError
-from archive.exchange.importers import nasbench101
 from archive.exchange.importers.external import add
-from archive.exchange.importers.nasbench101 import crc32c, external_results, masked_crc
+from archive.exchange.importers.nasbench101 import external_results
+from archive.exchange.releases import tfrecord
+from archive.exchange.releases.tfrecord import crc32c
 from archive.store.records import Evaluation
+from tests.exchange.nasbench_files import LABELS, MATRIX, framed, message, row
 from tests.support import examples
-
-MATRIX = [[0, 1, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
-LABELS = ["input", "conv3x3-bn-relu", "maxpool3x3", "output"]
-
-
-def message(*fields):
-    """A protocol buffer: (number, value), the kind of field by the type of the value."""
-    text = b""
-    for number, value in fields:
-        if isinstance(value, float):
-            text += varint(number << 3 | 1) + struct.pack("<d", value)
-        elif isinstance(value, int):
-            text += varint(number << 3) + varint(value)
-        else:
-            text += varint(number << 3 | 2) + varint(len(value)) + value
-    return text
-
-
-def varint(value):
-    text = b""
-    while value > 0x7F:
-        text, value = text + bytes([value & 0x7F | 0x80]), value >> 7
-    return text + bytes([value])
-
-
-def row(module="a" * 32, epochs=108, valid=0.9, matrix=MATRIX, labels=LABELS):
-    stages = [(0.0, 0.0, 0.1), (epochs / 2, 700.5, 0.5), (float(epochs), 1400.25, valid)]
-    evaluations = [
-        (1, message((1, epoch), (2, seconds), (3, found + 0.05), (4, found), (5, found - 0.05), (6, b"model.ckpt-1")))
-        for epoch, seconds, found in stages
-    ]
-    metrics = base64.b64encode(message(*evaluations, (2, 2_694_282), (3, 1500.0))).decode()
-    digits = "".join(str(entry) for line in matrix for entry in line)
-    return json.dumps([module, epochs, digits, ",".join(labels), metrics]).encode()
-
 
 METRICS = json.loads(row())[-1].encode()
 ENDLESS = base64.b64encode(message((1, message((1, math.inf))), (2, 5)))
 HUGE = base64.b64encode(message((1, message((1, 108.0))), (2, 2**63)))
-
-
-def framed(data):
-    length = struct.pack("<Q", len(data))
-    return length + struct.pack("<I", masked_crc(length)) + data + struct.pack("<I", masked_crc(data))
 
 
 ROWS = [
@@ -91,9 +52,9 @@ def test_the_checksum_is_castagnolis():
 @given(st.binary(max_size=300))
 def test_the_compiled_checksum_is_the_plain_one(data):
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(nasbench101, "_LONG", 300)
+        patched.setattr(tfrecord, "_LONG", 300)
         plain = crc32c(data)
-        patched.setattr(nasbench101, "_LONG", -1)
+        patched.setattr(tfrecord, "_LONG", -1)
         assert crc32c(data) == plain
 
 

@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-import collections
 import math
 import os
 import pickle
 import subprocess
 
-import numpy as np
 import pytest
 import torch
 
 from archive.architecture import codec
 from archive.errors import UsageError
 from archive.exchange.importers.external import add
-from archive.exchange.importers.nasbench201 import external_results, read
-
-CELLS = (
-    "|nor_conv_3x3~0|+|nor_conv_3x3~0|avg_pool_3x3~1|+|skip_connect~0|nor_conv_3x3~1|skip_connect~2|",
-    "|none~0|+|none~0|none~1|+|nor_conv_1x1~0|none~1|none~2|",
-)
-
-
-def result(dataset, epochs, seed, valid):
-    steps = range(epochs)
-    test = "ori-test" if dataset == "cifar10-valid" else "x-test"
-    return {
-        "name": "infer.tiny", "net_state_dict": None, "train_acc5es": None, "arch_config": {"channel": 16},
-        "train_acc1es": {step: 50.0 + step / 10 for step in steps},
-        "train_losses": {step: 2.0 / (step + 1) for step in steps},
-        "train_times": {step: 8.5 for step in steps},
-        "params": np.float64(0.073306), "flops": np.float64(7.78305), "seed": seed, "epochs": epochs,
-        "latency": [0.014, 0.016], "eval_names": ["x-valid", test],
-        "eval_acc1es": {**{f"x-valid@{step}": valid for step in steps}, f"{test}@{epochs - 1}": np.float64(valid - 1)},
-        "eval_times": {}, "eval_losses": {},
-    }  # fmt: skip
-
-
-def trainings(index, epochs):
-    runs = {("cifar10-valid", 777): 80.0 + index, ("cifar10-valid", 888): 82.0, ("cifar100", 777): 40.0}
-    found = {(dataset, seed): result(dataset, epochs, seed, valid) for (dataset, seed), valid in runs.items()}
-    seeds = collections.OrderedDict({"cifar10-valid": [777, 888], "cifar100": [777]})
-    return {
-        "arch_index": index, "arch_str": CELLS[index], "all_results": found, "dataset_seed": seeds,
-        "clear_net_done": True,
-    }  # fmt: skip
+from archive.exchange.importers.nasbench201 import external_results
+from archive.exchange.releases.nasbench201 import read
+from tests.exchange.nasbench_files import CELLS, trainings
 
 
 @pytest.fixture(params=[False, True], ids=["legacy", "zip"])
@@ -113,15 +83,16 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path, function, protocol):
 
 def test_a_file_of_another_format_is_refused(tmp_path):
     path = tmp_path / "file"
-    with pytest.raises(UsageError, match="no such file"):
+    with pytest.raises(UsageError, match="No such file"):
         read(path)
     for content in (b"", b"text", b"PK\x03\x04" + b"0" * 50):
         path.write_bytes(content)
         with pytest.raises(UsageError, match=r"refused|no file of NAS-Bench-201"):
             read(path)
-    torch.save([1, 2], path)
-    with pytest.raises(UsageError, match="no arch2infos"):
-        read(path)
+    for content, why in (([1, 2], "no dictionary"), ({}, "no arch2infos"), ({"arch2infos": {0: 7}}, "cell 0 of")):
+        torch.save(content, path)
+        with pytest.raises(UsageError, match=why):
+            read(path)
     torch.save({"arch2infos": {0: {"less": {**trainings(0, 12), "arch_str": "|a~0|"}}}}, path)
     with pytest.raises(UsageError, match="cell 0 of"):
         list(external_results(path, read(path), "nb201-cifar10", 12))

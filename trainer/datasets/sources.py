@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from archive import settings
+from archive import user_paths
 from archive.errors import MissingDataError
-from archive.user_paths import expanded
 
 FASHION = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
@@ -175,7 +174,7 @@ class LocatedFiles:
 
 def home() -> Path:
     """Return the folder of fetched files and cached parts."""
-    return expanded(os.environ.get("ARCHIVE_HOME") or settings.DEFAULT_HOME).absolute() / "data"
+    return user_paths.home() / "data"
 
 
 def locate(name: str, edition: str) -> LocatedFiles:
@@ -187,9 +186,8 @@ def locate(name: str, edition: str) -> LocatedFiles:
     source = SOURCES[name, edition]
     label = name if edition == "official" else f"{name} ({edition})"
     folder = os.environ.get("ARCHIVE_DATA_DIR")
-    folders = (Path(folder) / "data", Path(folder)) if folder else (home(),)
     for form in source.forms:
-        for place in folders:
+        for place in user_paths.data_folders():
             paths = tuple(place / file.name for file in form.files)
             if all(path.is_file() for path in paths):
                 return LocatedFiles(source, form, paths)

@@ -1,45 +1,21 @@
-"""Importer of NAS-Bench-101's `nasbench_only108.tfrecord` or `nasbench_full.tfrecord`, without TensorFlow.
+"""Importer of NAS-Bench-101: the three trainings of each length become three evaluations of a cell.
 
-    file      records: length (8 bytes, little-endian), its masked CRC-32C (4), the data, their masked CRC-32C (4)
-    data      JSON: [module_hash, epochs, adjacency as n² digits, labels with commas between, metrics in base64]
-    metrics   protocol buffer: 1 repeated {1 epoch, 2 seconds, 3 train, 4 validation, 5 test accuracy}, 2 parameters,
-              3 total seconds; doubles, but for the parameters
-
-Source: Ying et al., "NAS-Bench-101" (2019), https://github.com/google-research/nasbench, `nasbench/api.py` and
-`model_metrics.proto`. Each record is one training: a cell has three of each length, which become three evaluations of
-its architecture. Accuracies are fractions, as everywhere.
+Accuracies are fractions, as everywhere.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
-import json
-import math
-import struct
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
 
-import numpy as np
-
-from archive.architecture import codec
-from archive.errors import ArchiveError, UsageError
+from archive.errors import UsageError
 from archive.exchange.importers.external import ExternalResult
+from archive.exchange.releases.nasbench101 import CellTraining, trainings
 from archive.store.records import Result
 
 TASK = "nb101"
 OBJECTIVE = "valid_accuracy"
-
-_MOST_BYTES = 2**20
-_LONG = 100
-"""Minimum number of bytes for a compiled checksum: more than the head of a record."""
-_CASTAGNOLI = 0x82F63B78
-_MASK_DELTA = 0xA282EAD8
-_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError, binascii.Error)
-_FIELDS = {1: "epoch", 2: "seconds", 3: "train_accuracy", 4: "valid_accuracy", 5: "test_accuracy"}
 
 
 def external_results(path: Path, epochs: int) -> Iterator[ExternalResult]:
@@ -52,160 +28,29 @@ def external_results(path: Path, epochs: int) -> Iterator[ExternalResult]:
     Raises:
         UsageError: The file has another format, or is damaged; the message names the record.
     """
-    for number, data in enumerate(records(path)):
-        try:
-            module, length, adjacency, labels, metrics = json.loads(data)
-            if length != epochs:
-                continue
-            yield _training(data, module, epochs, adjacency, labels, base64.b64decode(metrics, validate=True))
-        except (*_UNREADABLE, ArchiveError) as error:
-            raise UsageError(f"record {number} of {path} is no record of NAS-Bench-101: {error}") from None
+    return map(_result, trainings(path, epochs))
 
 
-def records(path: Path) -> Iterator[bytes]:
-    """Yield the data of the records of a TFRecord file, each checked against its checksum.
-
-    Raises:
-        UsageError: It cannot be read, is cut off or altered.
-    """
+def _result(training: CellTraining) -> ExternalResult:
+    last = training.stages[-1]
+    curve = {name: [stage[name] for stage in training.stages] for name in last if name not in ("seconds", "epoch")}
     try:
-        with path.open("rb") as file:
-            number = 0
-            while head := file.read(12):
-                yield _record(path, file, number, head)
-                number += 1
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-
-
-def masked_crc(data: bytes) -> int:
-    """Return the checksum of TFRecord files: a CRC-32C, rotated by 15 bits, plus a constant."""
-    crc = crc32c(data)
-    return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
-
-
-def crc32c(data: bytes) -> int:
-    """Return the Castagnoli CRC of data."""
-    table = _table()
-    if len(data) > _LONG:
-        return int(_compiled()(np.frombuffer(data, dtype=np.uint8), np.array(table, dtype=np.uint32)))
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)
-    return crc ^ 0xFFFFFFFF
-
-
-@cache
-def _table() -> tuple[int, ...]:
-    def entry(value: int) -> int:
-        for _ in range(8):
-            value = (value >> 1) ^ (_CASTAGNOLI if value & 1 else 0)
-        return value
-
-    return tuple(entry(byte) for byte in range(256))
-
-
-@cache
-def _compiled() -> Callable[..., Any]:
-    # Half a gigabyte of records takes a quarter of an hour in plain Python, and a second when compiled.
-    from numba import njit
-
-    def step(data: Any, table: Any) -> Any:
-        crc = np.uint32(0xFFFFFFFF)
-        for byte in data:
-            crc = table[(crc ^ byte) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
-        return crc ^ np.uint32(0xFFFFFFFF)
-
-    made: Callable[..., Any] = njit(step, cache=True)
-    return made
-
-
-def _record(path: Path, file: IO[bytes], number: int, head: bytes) -> bytes:
-    if len(head) < 12:
-        raise UsageError(f"{path} is cut off in record {number}")
-    length, check = struct.unpack("<QI", head)
-    if masked_crc(head[:8]) != check or length > _MOST_BYTES:
-        raise UsageError(f"{path} is no TFRecord file, or altered: record {number} does not begin as one")
-    data = file.read(length + 4)
-    if len(data) < length + 4:
-        raise UsageError(f"{path} is cut off in record {number}")
-    if masked_crc(data[:length]) != struct.unpack("<I", data[length:])[0]:
-        raise UsageError(f"{path} was altered: record {number} does not have its checksum")
-    return data[:length]
-
-
-def _training(data: bytes, module: str, epochs: int, adjacency: str, labels: str, metrics: bytes) -> ExternalResult:
-    n = math.isqrt(len(adjacency))
-    if n * n != len(adjacency) or set(adjacency) - {"0", "1"}:
-        raise UsageError(f"the adjacency must be n² digits 0 and 1, got {adjacency[:60]!r}")
-    matrix = [[int(digit) for digit in adjacency[at : at + n]] for at in range(0, n * n, n)]
-    stages, params = _metrics(metrics)
-    last = stages[-1]
-    curve = {name: [stage[name] for stage in stages] for name in last if name not in ("seconds", "epoch")}
+        epochs = [round(stage["epoch"]) for stage in training.stages]
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"{training.place} is no record of NAS-Bench-101: {error}") from None
+    digest = hashlib.blake2b(training.data, digest_size=6).hexdigest()
     return ExternalResult(
         # The three trainings of a cell have one name, so the id includes their results.
-        f"{TASK}/{epochs}/{module}/{hashlib.blake2b(data, digest_size=6).hexdigest()}",
-        codec.from_nasbench101(matrix, labels.split(",")),
+        f"{TASK}/{training.epochs}/{training.module}/{digest}",
+        training.architecture(),
         Result(
             value=last[OBJECTIVE],
             metrics={name: values[-1] for name, values in curve.items()},
-            curve={"epoch": [round(stage["epoch"]) for stage in stages], **curve},
-            epochs=epochs,
+            curve={"epoch": epochs, **curve},
+            epochs=training.epochs,
             seconds=last["seconds"],
             device="tpu-v2",
-            environment={"benchmark": "NAS-Bench-101", "module_hash": module},
+            environment={"benchmark": "NAS-Bench-101", "module_hash": training.module},
         ),
-        params,
+        training.params,
     )
-
-
-def _metrics(data: bytes) -> tuple[list[dict[str, float]], int | None]:
-    """Return the stages at which a training was evaluated, and the number of parameters."""
-    stages: list[dict[str, float]] = []
-    params: int | None = None
-    for field, value in _fields(data):
-        if field == 1 and isinstance(value, bytes):
-            stage = {_FIELDS[at]: number for at, number in _fields(value) if at in _FIELDS}
-            stages.append({name: float(stage.get(name, 0.0)) for name in _FIELDS.values()})
-        elif field == 2 and isinstance(value, int):
-            params = value
-    if not stages:
-        raise UsageError("it has no evaluation")
-    return stages, params
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Yield number and value of each field of a message: an integer, a double or bytes."""
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        kind = tag & 7
-        value: Any
-        if kind == 0:
-            value, at = _varint(data, at)
-        elif kind == 1:
-            (value,), at = struct.unpack_from("<d", _slice(data, at, 8)), at + 8
-        elif kind == 2:
-            length, at = _varint(data, at)
-            value, at = _slice(data, at, length), at + length
-        elif kind == 5:
-            (value,), at = struct.unpack_from("<f", _slice(data, at, 4)), at + 4
-        else:
-            raise UsageError(f"its metrics have a field of the kind {kind}")
-        yield tag >> 3, value
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        byte = _slice(data, at, 1)[0]
-        value, at = value | (byte & 0x7F) << shift, at + 1
-        if not byte & 0x80 and value < 2**63:
-            return value, at
-    raise UsageError("its metrics have a number without end, or beyond 63 bits")
-
-
-def _slice(data: bytes, at: int, length: int) -> bytes:
-    if at + length > len(data):
-        raise UsageError("its metrics are cut off")
-    return data[at : at + length]

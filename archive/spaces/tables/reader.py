@@ -38,7 +38,7 @@ from archive.cache import Arrays
 from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameError, UnusableFileError, UsageError
 from archive.spaces.tables.choice_columns import NO_OPTIONS
 from archive.spaces.tables.parser import parsed
-from archive.user_paths import absolute
+from archive.user_paths import absolute, data_folders
 
 Floats = NDArray[np.float64]
 Number = TypeVar("Number", np.float64, np.int64)
@@ -142,7 +142,7 @@ class Table:
 
     @classmethod
     def named(cls, name: str) -> Table:
-        """Return a table with a built-in name (`NAMED`), from the folder ARCHIVE_DATA_DIR or its `data/`.
+        """Return a table with a built-in name (`NAMED`), from a folder of `archive.user_paths.data_folders`.
 
         Raises:
             UnknownNameError: There is none of this name.
@@ -226,15 +226,14 @@ def find(name: str) -> Path:
     """
     if name not in NAMED:
         raise UnknownNameError("table", name, NAMED)
-    folder = os.environ.get("ARCHIVE_DATA_DIR")
-    for file in NAMED[name].files if folder else ():
-        for path in (Path(folder or "") / "data" / file, Path(folder or "") / file):
+    folders = data_folders()
+    for file in NAMED[name].files:
+        for path in (folder / file for folder in folders):
             if path.is_file():
                 return path
-    where = f"in {folder} and {folder}/data" if folder else "anywhere, for ARCHIVE_DATA_DIR is not set"
     raise SettingsError(
-        f"the table {name} is not found {where}: set ARCHIVE_DATA_DIR to the folder with "
-        f"{NAMED[name].files[0]} (made from {NAMED[name].source})"
+        f"the table {name} is not found in {' and '.join(map(str, folders))}: set ARCHIVE_DATA_DIR to the folder with "
+        f"{NAMED[name].files[0]}, or make it by archive table make {name} FILE, from {NAMED[name].source}"
     )
 
 

@@ -1,0 +1,205 @@
+"""Releases as tables of `archive.spaces.tables`: one row a network, the mean over the trainings of a release.
+
+| table            | columns of numbers                                                                            |
+|------------------|-----------------------------------------------------------------------------------------------|
+| `nb101`          | `val_acc_108ep`, `test_acc_108ep`, likewise of other lengths; `train_time_108ep_s`, `params`  |
+| `nb201`          | `cifar10_valid_12ep`, `cifar10_test_12ep`, likewise of 200 epochs, `cifar100` and             |
+|                  | `imagenet16`; `train_seconds_200ep`, `params_millions`, `flops_millions`, `latency_ms`        |
+| `nbmacro`        | `mean_acc`, `std`, `acc1` to `acc3`, `params`, `flops`                                        |
+| `transnas-micro` | the tasks: `class_scene`, `class_object`, `autoencoder`, …                                    |
+
+Numbers keep the unit of the release. Validation accuracy of `cifar10` is that of networks that were trained without the
+validation part, test accuracy that of networks that were trained with it, as the authors of NAS-Bench-201 report them.
+A column that the release has no number of is left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from archive.architecture import codec
+from archive.exchange.releases import nasbench101, nasbench201, nasbench_macro, transnas
+
+Row = Mapping[str, Any]
+
+
+class Measure(NamedTuple):
+    """A column of accuracies of NAS-Bench-201: the data set of the trainings, and the part they are evaluated on."""
+
+    column: str
+    dataset: str
+    part: str
+
+
+NB201_MEASURES = (
+    Measure("cifar10_valid", "cifar10-valid", "x-valid"),
+    Measure("cifar10_test", "cifar10", "ori-test"),
+    Measure("cifar100_valid", "cifar100", "x-valid"),
+    Measure("cifar100_test", "cifar100", "x-test"),
+    Measure("imagenet16_valid", "ImageNet16-120", "x-valid"),
+    Measure("imagenet16_test", "ImageNet16-120", "x-test"),
+)
+
+
+def encoded(rows: Iterable[Row], *, compress: bool = True) -> tuple[bytes, int]:
+    """Return rows as a CSV table, and their number; equal rows give equal bytes.
+
+    Args:
+        rows: Entries by the name of their column.
+        compress: Whether to compress the table by gzip.
+    """
+    held = list(rows)
+    columns = list(dict.fromkeys(name for row in held for name in row))
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(held)
+    content = text.getvalue().encode()
+    return gzip.compress(content, mtime=0) if compress else content, len(held)
+
+
+def nb101(path: Path) -> Iterator[Row]:
+    """Yield the rows of a release of NAS-Bench-101.
+
+    Raises:
+        UsageError: It cannot be read; the message says where.
+    """
+    numbers: dict[str, int] = {}
+    cells: list[dict[str, Any]] = []
+    means = _Means()
+    for training in nasbench101.trainings(path):
+        at = numbers.setdefault(training.module, len(cells))
+        if at == len(cells):
+            cells.append(_nb101_cell(training))
+        last = training.stages[-1]
+        means.add(f"val_acc_{training.epochs}ep", at, last["valid_accuracy"])
+        means.add(f"test_acc_{training.epochs}ep", at, last["test_accuracy"])
+        if training.epochs == max(nasbench101.LENGTHS):
+            means.add(f"train_time_{training.epochs}ep_s", at, last["seconds"])
+    for at, cell in enumerate(cells):
+        yield {**cell, **means.row(at)}
+
+
+def nb201(path: Path) -> Iterator[Row]:
+    """Yield the rows of a release of NAS-Bench-201.
+
+    Raises:
+        UsageError: It cannot be read; the message says where.
+    """
+    for cell in nasbench201.read(path):
+        try:
+            yield _nb201_row(cell.by_epochs)
+        except nasbench201.UNREADABLE as error:
+            raise nasbench201.misread(path, cell.number, error) from None
+
+
+def nbmacro(path: Path) -> Iterator[Row]:
+    """Yield the rows of a release of NAS-Bench-Macro.
+
+    Raises:
+        UsageError: It cannot be read; the message says where.
+    """
+    return ({"arch": digits, **numbers} for digits, numbers in nasbench_macro.networks(path))
+
+
+def transnas_micro(path: Path) -> Iterator[Row]:
+    """Yield the rows of a release of TransNAS-Bench-101, cells of the micro space.
+
+    Raises:
+        UsageError: It cannot be read; the message says where.
+    """
+    return ({"arch_str": cell, **numbers} for cell, numbers in transnas.cells(path))
+
+
+class OfficialRelease(NamedTuple):
+    """The release that a table is made of: usual names of its file, and the reader of its rows."""
+
+    files: tuple[str, ...]
+    rows: Callable[[Path], Iterator[Row]]
+
+
+RELEASES: Mapping[str, OfficialRelease] = MappingProxyType(
+    {
+        "nb101": OfficialRelease(("nasbench_only108.tfrecord", "nasbench_full.tfrecord"), nb101),
+        "nb201": OfficialRelease(
+            ("NAS-Bench-201-v1_1-096897.pth", "NATS-tss-v1_0-3ffb9.pickle.pbz2", "NATS-tss-v1_0-3ffb9-simple"), nb201
+        ),
+        "nbmacro": OfficialRelease(("nas-bench-macro_cifar10.json",), nbmacro),
+        "transnas-micro": OfficialRelease(("transnas-bench_v10141024.pth",), transnas_micro),
+    }
+)
+"""Table to its release."""
+
+
+class _Means:
+    """Means of columns over the trainings of many cells, in little memory: NAS-Bench-101 has five million trainings."""
+
+    def __init__(self) -> None:
+        """Begin without columns."""
+        self._sums: dict[str, array[float]] = {}
+        self._counts: dict[str, array[int]] = {}
+
+    def add(self, column: str, at: int, value: float) -> None:
+        """Count a value in a column for the cell with a number."""
+        sums, counts = self._sums.setdefault(column, array("d")), self._counts.setdefault(column, array("L"))
+        if at >= len(sums):
+            missing = at + 1 - len(sums)
+            sums.extend([0.0] * missing)
+            counts.extend([0] * missing)
+        sums[at] += value
+        counts[at] += 1
+
+    def row(self, at: int) -> Row:
+        """Return the means of a cell by the name of the column."""
+        known = [name for name, counts in self._counts.items() if at < len(counts) and counts[at]]
+        return {name: self._sums[name][at] / self._counts[name][at] for name in known}
+
+
+def _nb101_cell(training: nasbench101.CellTraining) -> dict[str, Any]:
+    training.architecture()  # raises for a record that describes no cell
+    return {
+        "module_hash": training.module,
+        "n_vertices": len(training.labels),
+        "adjacency_rowmajor": training.adjacency,
+        "ops": "|".join(training.labels),
+        "params": "" if training.params is None else training.params,
+    }
+
+
+def _nb201_row(by_epochs: Mapping[int, Mapping[str, Any]]) -> Row:
+    text = next(iter(by_epochs.values()))["arch_str"]
+    codec.from_nasbench201(text)  # raises for a text that describes no cell
+    row: dict[str, Any] = {"arch_str": text}
+    for epochs, trainings in sorted(by_epochs.items()):
+        for column, dataset, part in NB201_MEASURES:
+            name = f"{part}@{epochs - 1}"
+            accuracies = [each["eval_acc1es"] for each in nasbench201.results(trainings, dataset).values()]
+            found = [each[name] for each in accuracies if name in each]
+            if found:
+                row[f"{column}_{epochs}ep"] = _mean(found)
+    return {**row, **_nb201_costs(by_epochs)}
+
+
+def _nb201_costs(by_epochs: Mapping[int, Mapping[str, Any]]) -> Row:
+    """Return costs on CIFAR-10: of the longest trainings, and of the network."""
+    epochs, trainings = max(by_epochs.items())
+    by_seed = nasbench201.results(trainings, "cifar10-valid")
+    costs: dict[str, Any] = {}
+    if by_seed:
+        costs["params_millions"], costs["flops_millions"] = nasbench201.sizes(by_seed)
+    if seconds := [sum(map(float, each["train_times"].values())) for each in by_seed.values() if each["train_times"]]:
+        costs[f"train_seconds_{epochs}ep"] = _mean(seconds)
+    if latencies := [value for each in by_seed.values() for value in each["latency"] or () if value > 0]:
+        costs["latency_ms"] = 1000 * _mean(latencies)
+    return costs
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(map(float, values)) / len(values)

@@ -1,0 +1,106 @@
+"""`archive table`: the built-in tables, and how they are made of the official releases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from archive.cli.parameters import force_option
+from archive.cli.render import json_option, print_fields, print_json, print_message, print_table
+from archive.errors import SettingsError, UnknownNameError, UsageError
+
+
+@click.group("table")
+def tables() -> None:
+    """List the built-in tables, and make them of official benchmark files."""
+
+
+@tables.command("list")
+@json_option
+def list_tables(as_json: bool) -> None:
+    """List the built-in tables, their tasks and files."""
+    from archive.exchange.releases.tables import RELEASES
+    from archive.spaces.tables import reader
+
+    rows: list[dict[str, Any]] = [
+        {
+            "table": name,
+            "tasks": _tasks(name),
+            "file": _file(name),
+            "source": reader.NAMED[name].source,
+            "releases": list(release.files),
+        }
+        for name, release in RELEASES.items()
+    ]
+    if as_json:
+        print_json({"tables": rows})
+        return
+    print_table(
+        ("table", "tasks", "file", "made of"),
+        [[row["table"], ", ".join(row["tasks"]), row["file"], " or ".join(row["releases"])] for row in rows],
+    )
+    if any(row["file"] is None for row in rows):
+        print_message("make a missing table of an official file by archive table make TABLE FILE", wrap=True)
+
+
+@tables.command(short_help="Make a built-in table of an official benchmark file.")
+@click.argument("name", metavar="TABLE")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--to",
+    "path",
+    metavar="PATH",
+    type=click.Path(path_type=Path, dir_okay=False),
+    show_default="TABLE.csv.gz in ARCHIVE_DATA_DIR, else in HOME/data",
+    help="File to write. A name that ends in .gz is compressed.",
+)
+@force_option
+@json_option
+def make(name: str, file: Path, path: Path | None, force: bool, as_json: bool) -> None:
+    """Make a built-in TABLE of FILE, an official release of its benchmark.
+
+    Searches on its tasks then need no other file. TABLE is nb101, nb201, nbmacro or transnas-micro; FILE is
+    nasbench_only108.tfrecord or nasbench_full.tfrecord; NAS-Bench-201-v1_1-096897.pth, NATS-tss-v1_0-3ffb9.pickle.pbz2
+    or the folder NATS-tss-v1_0-3ffb9-simple; nas-bench-macro_cifar10.json; transnas-bench_v10141024.pth. Pickles are
+    read without executing their code. Each row is the mean over the trainings of a network.
+    """
+    from archive.exchange import new_file
+    from archive.exchange.releases.tables import RELEASES, encoded
+    from archive.spaces.tables import reader
+    from archive.user_paths import data_folders
+
+    if name not in RELEASES:
+        raise UnknownNameError("table", name, RELEASES)
+    target = path or data_folders()[-1] / reader.NAMED[name].files[0]
+    new_file.check_free(target, force=force)
+    content, rows = encoded(RELEASES[name].rows(file), compress=target.suffix == ".gz")
+    if not rows:
+        raise UsageError(f"{file} has no networks of {name}")
+    if path is None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    new_file.write(target, content, force=force)
+    made: dict[str, Any] = {"table": name, "rows": rows, "file": str(target), "tasks": _tasks(name)}
+    if as_json:
+        print_json(made)
+    else:
+        print_fields(made, 12)
+
+
+def _tasks(table: str) -> list[str]:
+    """Return the names of the tasks that a table answers."""
+    from archive.trainer.tasks import registry
+    from archive.trainer.tasks.tabular import TabularTask
+
+    tasks = map(registry.get, registry.names())
+    return [task.name for task in tasks if isinstance(task, TabularTask) and task.reference == table]
+
+
+def _file(table: str) -> str | None:
+    from archive.spaces.tables import reader
+
+    try:
+        return str(reader.find(table))
+    except SettingsError:
+        return None
