@@ -62,7 +62,8 @@ class Similar:
     """The architectures nearest to one.
 
     Attributes:
-        neighbours: Nearest first; equal distances by key.
+        neighbours: Nearest first. Equal distances are in the order of the index; which of them are the last ones
+            depends on it.
         certain: Number of leading neighbours that are proven nearest: all, unless the search was cut off.
         compared: Architectures compared in full; a lower bound excluded the others.
         among: Number of architectures searched.

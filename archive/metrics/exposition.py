@@ -21,6 +21,7 @@ from archive.metrics.reading import ArchiveReader, ArchiveReading
 
 PREFIX = "archive_"
 TRAINER_STATES = ("working", "idle", "resting", "stale")
+_NOTHING = ArchiveReading()
 
 
 class ArchiveCollector(Collector):
@@ -34,16 +35,20 @@ class ArchiveCollector(Collector):
         self._reader = reader
 
     def describe(self) -> list[Metric]:
-        """Return nothing: the registration must not wait for the database."""
-        return []
+        """Return the metrics without values, so that the registration does not wait for the database."""
+        return [_up(None), *_queue(_NOTHING), *_trainers(_NOTHING)]
 
     def collect(self) -> Iterator[Metric]:
         """Yield the present value of every metric."""
         reading = self._reader.read()
-        yield GaugeMetricFamily(f"{PREFIX}up", "Whether the database answers.", reading.problem is None)
+        yield _up(reading.problem is None)
         if reading.problem is None:
             yield from _queue(reading)
             yield from _trainers(reading)
+
+
+def _up(answers: bool | None) -> Metric:
+    return GaugeMetricFamily(f"{PREFIX}up", "Whether the database answers.", answers)
 
 
 def _queue(reading: ArchiveReading) -> Iterator[Metric]:

@@ -98,7 +98,7 @@ def _queue(reader: ArchiveReader, query: str) -> tuple[HTTPStatus, dict[str, Any
     reading = reader.read()
     if reading.problem is not None:
         return HTTPStatus.SERVICE_UNAVAILABLE, {"error": reading.problem}
-    studies = parse_qs(query).get("study")
+    studies = parse_qs(query, keep_blank_values=True).get("study")
     # A study without open proposals is no part of the reading.
     if unread := [study for study in studies or () if study not in reading.depths]:
         known = reader.studies()

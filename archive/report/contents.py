@@ -143,7 +143,7 @@ def commands(
     yield "read the copy into another archive", "archive load study.archive"
     yield "the evaluations as a table", f"archive study export {quoted} -o results.csv"
     if saved is not None:
-        yield "the best trained network", f"archive weights export {shlex.quote(saved.id)} -o best.pt2"
+        yield "the best trained network", f"archive weights export {shlex.quote(saved.id)} --to best.pt2"
     elif best:
         yield "the best network", f"archive arch show {best[0].architecture.key} --json"
 
@@ -159,7 +159,7 @@ def _search(study: Study, agent: str, sources: Sequence[str]) -> str:
         "recipe": None if named.recipe == "default" else named.recipe,
         "objective": None if study.further else named.objective,
         "direction": study.direction if named.objective and not study.further else None,
-        "rungs": None if rungs is None else ",".join(map(str, rungs.epochs[:-1])),
+        "rungs": None if rungs is None else ",".join(map(str, rungs.epochs)),
         "reduction": None if rungs is None else rungs.reduction,
         "warm-start": ",".join(sources) or None,
         "study": study.name,

@@ -11,7 +11,7 @@ import numpy as np
 from archive.errors import ArchiveError, UsageError
 from archive.plots.data import curves, drawable, gains, network_map, predictions, progress, tradeoff
 from archive.plots.data.curves import evenly
-from archive.plots.data.results import Floats, Integers, floats
+from archive.plots.data.results import Floats, Integers, check_feasible, floats
 from archive.plots.figures.style import cost_unit, quantity, robust_limits, spans_orders
 from archive.report import fronts
 from archive.report.charts import MARKS, Chart, ReportPlot, undrawn
@@ -64,6 +64,7 @@ def _of_objectives(report: StudyReport) -> list[tuple[str, Callable[[], ReportPl
 def _progress(report: StudyReport, against: progress.Against) -> ReportPlot:
     data = progress.progress(report.results, against)
     if not len(data.improvements):
+        check_feasible([report.results])
         raise UsageError(f"no evaluation has a value yet{drawable.sentence(data.left_out, '; ')}")
     low, high, _ = robust_limits(data.value, sign(data.direction), data.best)
     unit, name = cost_unit(against, float(data.x[-1]))

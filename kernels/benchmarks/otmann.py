@@ -79,10 +79,15 @@ def read_golden(path: Path) -> tuple[dict[str, Architecture], dict[str, Any]]:
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return {network["name"]: _architecture(network) for network in content["networks"]}, content["distances"]
+        known = {network["name"]: _architecture(network) for network in content["networks"]}
+        for _, title in VARIANTS:
+            for space in ("cnn", "mlp"):
+                golden = content["distances"][title][space]
+                _ = [known[name] for name in golden["names"]], golden["nu_str"]
+        return known, content["distances"]
     except OSError as error:
         raise UsageError(f"no golden distances can be read from {path}: {error.strerror}") from error
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path} holds no golden distances: {type(error).__name__}: {error}") from error
 
 

@@ -20,7 +20,7 @@ from tests.architecture.test_folding import residual_chain
 from tests.drawing.test_layout import graphs
 from tests.support import examples
 from tests.support.networks.nets import net
-from tests.support.networks.torch_nets import networks
+from tests.support.networks.torch_nets import chain, layer, networks
 from tests.support.strategies import members, relabelled
 
 SPACES = [name for name in spaces.names() if name != "torch"]
@@ -69,6 +69,15 @@ def test_repeated_parts_are_drawn_once_whether_the_network_tells_or_not() -> Non
     plain = diagram(net("mlp", "tanh/8 relu/16 relu/16 relu/16 relu/16 linear"))
     assert [node.label for node in plain.nodes] == ["input", "tanh", "relu", "linear", "output"]
     assert [frame.label for frame in plain.frames] == ["× 4"]
+
+
+def test_a_block_without_layers_has_no_frame() -> None:
+    empty = chain(layer("block_start", times=3), layer("block_end"), layer("relu"))
+    spaces.get("torch").validate(empty)
+    for fold_blocks in (True, False):
+        drawn = diagram(empty, fold=fold_blocks)
+        assert (len(drawn.nodes), len(drawn.frames)) == (3, 0)
+    assert "relu" in svg(empty)
 
 
 def test_a_genotype_has_two_cells_with_numbered_nodes() -> None:

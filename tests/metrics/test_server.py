@@ -63,6 +63,8 @@ def test_the_queue_is_counted_by_study_and_state(archive, tmp_path):
         archive.proposals.complete(first.id, first.token, Result(0.5))
         assert read("/queue?study=study") == (200, '{"waiting": 3, "running": 1, "open": 4}')
         status, text = read("/metrics")
+        chosen = values(read("/metrics?name[]=archive_up&name[]=archive_trainer_capacity")[1])
+    assert chosen == {("archive_up",): 1, ("archive_trainer_capacity",): 4}
     metrics = values(text)
     assert status == 200 and metrics["archive_up",] == 1
     assert metrics["archive_proposals", "study", "waiting"] == 3
@@ -85,6 +87,8 @@ def test_an_unknown_study_is_an_error_and_no_empty_queue(archive, tmp_path):
         status, text = read("/queue?study=frist")
         assert (status, json.loads(text)) == (404, {"error": "unknown study 'frist': did you mean first?"})
         assert read("/queue?study=first&study=frist")[0] == 404
+        # A variable that is not set in an autoscaler's address.
+        assert read("/queue?study=")[0] == 404
         propose(archive, table(tmp_path), 1, "frist")
         assert json.loads(read("/queue?study=frist")[1])["waiting"] == 1
 

@@ -7,9 +7,11 @@ import hashlib
 import json
 import math
 import re
+import shlex
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import click
 import numpy as np
 import pytest
 
@@ -17,14 +19,15 @@ from archive import report
 from archive.agents.base import Observation
 from archive.agents.recommendation import Recommendation
 from archive.cli.documents.exports import ReportFile
+from archive.cli.main import archive as root
 from archive.constraints import parse
 from archive.queries.hypervolume import pareto_set
 from archive.report.charts import Chart
-from archive.report.contents import contents
+from archive.report.contents import commands, contents
 from archive.report.page.rendering import rendered
 from archive.report.plots import plots
 from archive.report.scales import AxisScale, round_step, short
-from archive.store.records import Objective, Result
+from archive.store.records import Objective, Result, Weights
 from tests.support.commands import shell
 from tests.support.json_documents import faults
 from tests.support.stores import Suggestion, cells, study, suggest
@@ -165,6 +168,46 @@ def test_a_study_without_a_feasible_result_has_a_map(archive):
     charts = {one.heading: one.chart for one in plots(archive, contents(archive, "study", top=5, rows=5))}
     assert "map of the networks" in charts["Map of the networks"]
     assert "the best network" not in charts["Map of the networks"]
+    text = report.html(archive, "study")
+    assert text.count("no result of &#39;study&#39; meets latency_ms&lt;5") >= 2
+    assert "has a value yet" not in text and "has a prediction" not in text
+    assert text.count("violates a constraint") == 2
+
+
+def test_an_objective_may_have_the_name_of_another_column(archive):
+    names = ("std", "seconds", "predicted")
+    archive.studies.create(study(objective="accuracy", further=tuple(Objective(name, "minimise") for name in names)))
+    agent = archive.proposals.register_agent("parego", {}, "1")
+    metrics = {"accuracy": 0.5, "std": 1001.0, "seconds": 1002.0, "predicted": 1003.0}
+    outcomes = [Result(0.5, metrics, epochs=3, seconds=12.5)]
+    archive.proposals.create("study", agent, [Suggestion(cells(1)[0], mean=0.25, std=0.125)], outcomes=outcomes)
+    page = Page(report.html(archive, "study"))
+    entries = [float(attrs["data-n"]) for tag, attrs in page.tags if tag == "td" and attrs.get("data-n")]
+    found = dict(zip([name.strip() for name in page.texts["th"] if name.strip()], entries, strict=False))
+    others = {"epochs": 3, "training seconds": 12.5, "predicted mean": 0.25, "predicted std": 0.125}
+    assert found == {"number": 0, **metrics, **others}
+
+
+@pytest.mark.parametrize("rungs", [(3, 16), (2, 5, 16)])
+def test_every_command_of_a_report_can_be_typed(archive, rungs):
+    """The command line parses each of them, and the search has the study's own rungs."""
+    stored = study("my study", config={"agent": "random", "rungs": {"epochs": list(rungs), "reduction": 3}})
+    archive.studies.create(stored)
+    agent = archive.proposals.register_agent("random", {}, "1")
+    outcomes = [Result(0.5, weights=Weights("file:///weights", "0" * 64, 1))]
+    archive.proposals.create("my study", agent, suggest(cells(1)), outcomes=outcomes)
+    (saved,) = archive.studies.evaluations("my study")
+    for best in (saved, None):
+        for _, text in commands(stored, ["source"], [saved], best):
+            name, *arguments = shlex.split(text)
+            assert name == "archive"
+            found = root
+            while isinstance(found, click.Group):
+                context = click.Context(found)
+                found = found.get_command(context, arguments.pop(0))
+            assert found.make_context(text, arguments, resilient_parsing=False) is not None
+    (search,) = (text for purpose, text in commands(stored, [], [], None) if "repeat" in purpose)
+    assert f"--rungs {','.join(map(str, rungs))} --reduction 3" in search
 
 
 def test_ticks_are_round_numbers_on_the_axis():

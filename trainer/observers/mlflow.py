@@ -143,5 +143,6 @@ def _tags(trial: ObservedTrial) -> dict[str, str]:
 
 
 def _key(name: str) -> str:
-    """Return a name that MLflow accepts."""
-    return _UNUSABLE.sub("_", name)
+    """Return a name that MLflow accepts: a relative path without empty parts."""
+    parts = _UNUSABLE.sub("_", name).split("/")
+    return "/".join(part for part in parts if part not in ("", ".", "..")) or "_"

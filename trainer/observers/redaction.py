@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 HIDDEN = "***"
 
-_LOGIN = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+_LOGIN = re.compile(r"(?<=://)[^/\s]+(?=@)")
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL")
 _SHORTEST = 6
 """Length from which a variable's value counts as a secret: shorter ones occur in any text."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin
+from typing import Any, Union, get_args, get_origin
 
 from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.registry import Registry
@@ -111,7 +111,7 @@ def _parameters(kind: type[TrialObserver]) -> Mapping[str, inspect.Parameter]:
 
 def _converted(observer: str, key: str, text: str, annotation: Any) -> Any:
     kind = annotation
-    if get_origin(annotation) is UnionType:
+    if get_origin(annotation) in (UnionType, Union):
         kind = next(each for each in get_args(annotation) if each is not NoneType)
     if kind is Path:
         return expanded(text).absolute()

@@ -16,6 +16,9 @@ from archive.trainer.proxies.probe import NetworkProbe
 
 @proxy(summary="how different the linear regions of inputs are", paper="Mellor et al., 2021", needs="a rectifier")
 def naswot(probe: NetworkProbe) -> float:
-    """Return the score; NaN without rectifiers, or where two inputs have one linear region."""
+    """Return the score; NaN without rectifiers, or where K is singular, as for two inputs in one linear region."""
     agreement = probe.passes.agreement
-    return float("nan") if agreement is None else float(torch.linalg.slogdet(agreement).logabsdet)
+    # The computed determinant of a singular matrix is a product of rounding errors.
+    if agreement is None or torch.linalg.matrix_rank(agreement, hermitian=True) < len(agreement):
+        return float("nan")
+    return float(torch.linalg.slogdet(agreement).logabsdet)

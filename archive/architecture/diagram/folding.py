@@ -84,6 +84,7 @@ def with_blocks(architecture: Architecture) -> Folded:
     repeats = [
         (architecture.layers[start].attributes.get("times", 0), inside & kept)
         for start, _, inside in reversed(blocks(architecture))
+        if inside & kept
     ]
     repeats.sort(key=lambda each: -len(each[1]))
     return Folded(tuple(drawn), tuple(sorted(edges)), tuple((int(str(times)), inside) for times, inside in repeats))

@@ -21,7 +21,7 @@ import numpy as np
 
 from archive.errors import UsageError
 from archive.plots.data import drawable
-from archive.plots.data.results import Floats, Integers, RecordedResults, read
+from archive.plots.data.results import Floats, Integers, RecordedResults, check_feasible, read
 from archive.store.records import sign
 
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ def predictions(results: Sequence[RecordedResults]) -> PredictedAndObserved:
         std.append(width[rows])
         observed.append(one.value[rows])
     if not sum(map(len, study)):
+        check_feasible(results)
         names = ", ".join(repr(one.study.name) for one in results)
         raise UsageError(
             f"no result of {names} has a prediction: the agent has no surrogate, or the study only its first proposals"

@@ -16,7 +16,7 @@ import numpy as np
 
 from archive.errors import UsageError
 from archive.plots.data import drawable
-from archive.plots.data.results import Floats, Integers, RecordedResults, read
+from archive.plots.data.results import Floats, Integers, RecordedResults, check_feasible, read
 from archive.store.records import Direction, sign
 
 if TYPE_CHECKING:
@@ -76,7 +76,9 @@ def best_so_far(archive: Archive, studies: str | Sequence[str], against: Against
     if against not in get_args(Against):
         raise UsageError(f"against must be one of {', '.join(get_args(Against))}, got {against!r}")
     columns = [] if against == "evaluations" else [against, "answered_from"]
-    return [progress(results, against) for results in read(archive, studies, columns)]
+    found = read(archive, studies, columns)
+    check_feasible(found)
+    return [progress(results, against) for results in found]
 
 
 @dataclass(frozen=True, eq=False)

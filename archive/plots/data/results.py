@@ -129,6 +129,21 @@ def check_comparable(studies: Sequence[Study]) -> None:
                 )
 
 
+def check_feasible(results: Sequence[RecordedResults]) -> None:
+    """Raise an error for results that have values, none of which meets the constraints of its study.
+
+    Raises:
+        UsageError: It is so; the message names the constraints.
+    """
+    valued = [~np.isnan(one.value) for one in results]
+    if any(each.any() for each in valued) and not any(
+        (each & one.feasible).any() for each, one in zip(valued, results, strict=True)
+    ):
+        limits = dict.fromkeys(str(each) for one in results for each in one.study.constraints)
+        names = ", ".join(repr(one.study.name) for one in results)
+        raise UsageError(f"no result of {names} meets {', '.join(limits)}")
+
+
 def floats(column: Sequence[Any]) -> Floats:
     """Return a column as (n,) float64; NaN where there is no number."""
     return np.array([np.nan if value is None else value for value in column], np.float64)

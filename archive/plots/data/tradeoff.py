@@ -10,7 +10,7 @@ import numpy as np
 
 from archive.errors import UsageError
 from archive.plots.data import drawable
-from archive.plots.data.results import Booleans, Floats, Integers, RecordedResults, floats, read
+from archive.plots.data.results import Booleans, Floats, Integers, RecordedResults, check_feasible, floats, read
 from archive.queries import pareto
 from archive.store.costs import METRICS
 from archive.store.properties import METRIC
@@ -95,6 +95,7 @@ def tradeoff(results: Sequence[RecordedResults], costs: Sequence[Floats], name: 
     chosen = [np.flatnonzero(each) for each in usable]
     counts = [len(each) for each in chosen]
     if not sum(counts):
+        check_feasible(results)
         raise UsageError(
             f"no result of {_listed(results)} has the cost {name!r}; archive query run network-costs --param "
             f"study=STUDY shows the costs on record{drawable.sentence(left_out, '; ')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -77,7 +77,7 @@ def rendered(report: StudyReport, plots: Sequence[ReportPlot]) -> str:
         missing=[each for each in plots if not each.chart],
         columns=columns,
         numeric=len(columns) - 3,
-        rows=list(_rows(report, columns)),
+        rows=list(_rows(report)),
         results=len(report.results),
         environment=list(_environment(report)),
         failures=report.failures,
@@ -170,37 +170,51 @@ def _best(report: StudyReport, evaluation: Evaluation) -> BestNetwork:
 
 def _columns(report: StudyReport) -> list[str]:
     """Return the headings of the table: those with an entry."""
-    columns = report.results.columns
-    optional = [name for name in ("epochs", "seconds") if any(value is not None for value in columns[name])]
-    predicted = ["predicted", "std"] if any(value is not None for value in columns["mean"]) else []
-    numbers = [*further_objectives(report.results), *optional, *costs_on_record(report.results), *predicted]
-    return ["number", report.study.objective, *numbers, "agent", "network", "note"]
+    return ["number", report.study.objective, *(name for name, _ in _numbers(report)), "agent", "network", "note"]
 
 
-def _rows(report: StudyReport, headings: Sequence[str]) -> Iterator[list[Cell]]:
-    results, study = report.results, report.study
-    better = -1.0 if study.direction == "minimise" else 1.0
-    costs = {name: columns_of(name, results) for name in costs_on_record(results)}
+def _rows(report: StudyReport) -> Iterator[list[Cell]]:
+    results = report.results
+    numbers = _numbers(report)
     for at in report.shown:
         column = {name: values[at] for name, values in results.columns.items()}
-        mean = None if column["mean"] is None else better * column["mean"]
-        numbers: dict[str, Any] = {
-            **{
-                name: next((each[at] for each in columns if each[at] is not None), None)
-                for name, columns in costs.items()
-            },
-            **{name: column[METRIC + name] for name in further_objectives(results)},
-            "epochs": column["epochs"],
-            "seconds": column["seconds"],
-            "predicted": mean,
-            "std": column["std"],
-        }
         cells = [Cell(str(results.number[at]), str(results.number[at])), _number(float(results.value[at]), "{:.6g}")]
-        cells += [_number(numbers[name]) for name in headings[2:-3]]
+        cells += [_number(values[at]) for _, values in numbers]
         agent = (column["agent"] or "").rpartition("-")[0]
         source = column["answered_from"]
-        note = "partial" if results.partial[at] else f"known from {source}" if source else ""
-        yield [*cells, Cell(agent), Cell(column["architecture"][:8]), Cell(note)]
+        notes = ["partial"] if results.partial[at] else [f"known from {source}"] if source else []
+        notes += [] if results.feasible[at] else ["violates a constraint"]
+        yield [*cells, Cell(agent), Cell(column["architecture"][:8]), Cell(", ".join(notes))]
+
+
+def _numbers(report: StudyReport) -> list[tuple[str, Sequence[Any]]]:
+    """Return heading and values of the columns of numbers between the objective and the agent."""
+    results, columns = report.results, report.results.columns
+    better = -1.0 if report.study.direction == "minimise" else 1.0
+    objectives = [(name, columns[METRIC + name]) for name in further_objectives(results)]
+    taken = {report.study.objective, *(name for name, _ in objectives)}
+    costs = [
+        (name, [next((each for each in one if each is not None), None) for one in zip(*found, strict=True)])
+        for name, found in ((name, columns_of(name, results)) for name in costs_on_record(results))
+    ]
+    mean = [None if value is None else better * value for value in columns["mean"]]
+    trainings = [("epochs", "training epochs", columns["epochs"]), ("seconds", "training seconds", columns["seconds"])]
+    predicted = [("predicted", "predicted mean", mean), ("std", "predicted std", columns["std"])]
+    return [
+        *objectives,
+        *_with_values(trainings, taken),
+        *costs,
+        *(_with_values(predicted, taken) if any(value is not None for value in mean) else ()),
+    ]
+
+
+def _with_values(
+    columns: Sequence[tuple[str, str, Sequence[Any]]], taken: Collection[str]
+) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Yield the columns with an entry; one whose name an objective has gets its longer name."""
+    for name, longer, values in columns:
+        if any(value is not None for value in values):
+            yield longer if name in taken else name, values
 
 
 def _number(value: Any, form: str = "") -> Cell:

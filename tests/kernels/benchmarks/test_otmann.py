@@ -38,7 +38,7 @@ def test_the_reference_solves_the_same_program():
 
 
 def test_a_file_that_holds_something_else(tmp_path):
-    for content in (None, "no json", "{}"):
+    for content in (None, "no json", "{}", "[]", '{"networks":5,"distances":{}}', '{"networks":[],"distances":{}}'):
         path = tmp_path / "golden.json"
         if content is not None:
             path.write_text(content)

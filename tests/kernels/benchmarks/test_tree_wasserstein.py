@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from archive.architecture.codec import to_nasbench201
 from archive.kernels.benchmarks.tree_wasserstein import CELLS, measure, nasbench201
 from archive.spaces import get
+
+
+def test_a_part_of_the_cells_is_evenly_spaced():
+    part = nasbench201(8000)
+    assert len(part) == 8000
+    assert [to_nasbench201(part[at]).count("none") for at in (0, -1)] == [6, 0]
 
 
 def test_measures():

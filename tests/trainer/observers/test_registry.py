@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Optional
 
 import pytest
 
 from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.trainer.observers import registry
 from archive.trainer.observers.base import TrialObserver
-from archive.trainer.observers.mlflow import MlflowObserver
+from archive.trainer.observers.mlflow import MlflowObserver, _key
 from archive.trainer.observers.redaction import redacted
 from tests.support.observers import Counts
 
@@ -27,6 +28,35 @@ def test_options_are_converted_to_their_kinds(counts):
     assert name == "counts"
     assert vars(observer) == vars(Counts(HOME, "rs", 7, 0.25, True))
     assert vars(registry.create("counts", HOME)[1]) == vars(Counts(HOME))
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("val//loss", "val/loss"),
+        ("loss/", "loss"),
+        ("../x", "x"),
+        ("a/./b", "a/b"),
+        ("/", "_"),
+        ("top-1 (%)", "top-1 ___"),
+    ],
+)
+def test_mlflow_accepts_every_name(name, kept):
+    from mlflow.utils.validation import _validate_metric_name
+
+    assert _key(name) == kept
+    _validate_metric_name(kept)
+
+
+def test_an_option_may_be_annotated_in_either_form(monkeypatch):
+    class Annotated(Counts):
+        def __init__(self, home, every: Optional[int] = None, rate: float | None = None):  # noqa: UP045
+            self.options = every, rate
+
+    monkeypatch.setitem(registry.registry._loaded, "annotated", Annotated)
+    assert registry.create("annotated:every=5,rate=3", HOME)[1].options == (5, 3.0)
+    with pytest.raises(UsageError, match="must be a whole number"):
+        registry.create("annotated:every=abc", HOME)
 
 
 def test_a_path_is_absolute_before_another_process_has_it(tmp_path, monkeypatch):
@@ -98,3 +128,4 @@ def test_secrets_are_removed_from_what_is_logged():
     variables = {"TRACKER_TOKEN": "abcdef-123", "MY_API_KEY": "abcdef", "SHORT_KEY": "a", "PLACE": "visible"}
     text = "abcdef-123 and abcdef at https://me:pw@host/x?y=visible and s3://bucket/a@b"
     assert redacted(text, variables) == "*** and *** at https://***@host/x?y=visible and s3://bucket/a@b"
+    assert redacted("https://me:s3cr@t-word@host/mlflow", {}) == "https://***@host/mlflow"

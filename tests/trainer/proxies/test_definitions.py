@@ -87,12 +87,24 @@ def test_synflow_of_two_decisions_is_that_of_their_mean():
     assert score("synflow", deciding, inputs=(1, 8, 8)) == pytest.approx(expected)
 
 
+def rectified(units):
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(5, units), nn.ReLU(), nn.Linear(units, 3))
+
+
 def test_naswot_counts_units_in_the_same_state():
-    network = plain()
+    network = rectified(32)
     case = probe(network)
     states = (network[0](case.inputs) > 0).numpy()
     agreement = np.array([[float((a == b).sum()) for b in states] for a in states])
+    assert math.isfinite(registry.get("naswot")(case))
     assert registry.get("naswot")(case) == pytest.approx(np.linalg.slogdet(agreement)[1])
+
+
+@pytest.mark.parametrize("units", [2, 8, 16])
+def test_naswot_is_unknown_for_a_singular_matrix(units):
+    # K has rank 2 * units at most; its computed determinant is a product of rounding errors.
+    assert math.isnan(registry.get("naswot")(probe(rectified(units), batch=64)))
 
 
 def test_jacov_is_largest_for_gradients_that_are_not_correlated():
