@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from archive import __version__
-from archive.errors import UsageError
+from archive.errors import InvalidArchitectureError, UsageError
 from archive.known_costs import KnownCosts
 from archive.quantities import counted
 from archive.queue import lookups
@@ -70,18 +70,28 @@ def add(
 
     Raises:
         InvalidArchitectureError: The network is not a member of the space, or does not meet a constraint on a known
-            cost.
+            cost; or its parent is of another space.
         UnknownNameError: There is no such study.
         UsageError: The priority is not a finite number.
     """
     lookups.checked_priority(enqueued.priority)
     space.validate(enqueued.architecture)
+    _check_parent(enqueued)
     known = archive.answers.known(archive.studies.get(study), [enqueued]) if reuse else None
     agent = archive.proposals.register_agent(kind, config or {}, __version__)
     made = archive.proposals.create(study, agent, [enqueued], outcomes=known)
     if made:
         return made[0], True
     return lookups.of_network(archive.connection, study, enqueued.architecture.functional_key), False
+
+
+def _check_parent(enqueued: EnqueuedArchitecture) -> None:
+    network, parent = enqueued.architecture, enqueued.parent
+    if parent is not None and parent.space != network.space:
+        raise InvalidArchitectureError(
+            f"the parent {parent.key[:8]} is of space {parent.space}, and its child of {network.space}: "
+            "a change of a network stays in its space"
+        )
 
 
 def budget_spent(study: Study) -> UsageError:

@@ -241,6 +241,12 @@ def test_a_known_result_answers_a_proposal_at_once(archive, ask, refused):
     layers = codec.to_dict(spaces.get("mlp").initial_pool()[0])
     other = refused("propose", study="new", network=layers, motivation="smaller")
     assert "must be of space nasbench201, got mlp" in other
+    network = spaces.get("mlp").initial_pool()[0]
+    archive.architectures.add([network])
+    parent = network.key
+    alien = refused("propose", study="new", network=text(2), motivation="smaller", parent=parent)
+    assert f"the parent {parent[:8]} is of space mlp, and its child of nasbench201" in alien
+    assert archive.studies.counts("new")[State.WAITING] == 1
 
 
 def test_texts_of_others_stay_data(archive, ask):
