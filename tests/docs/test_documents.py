@@ -1,14 +1,17 @@
 """Documents: the commands, layers, settings and results that they name exist, and generated parts are up to date."""
 
+import ast
 import importlib.util
 import re
 import tomllib
+from collections.abc import Iterator
 
 import pytest
 
 from archive import settings
 from archive.cli.documents import reference as documents
 from archive.cli.reference import reference
+from tests.archive.test_layout import MODULES
 from tests.support import ROOT
 
 DOCS = ROOT / "docs"
@@ -92,6 +95,27 @@ def test_the_guide_shows_every_example_of_a_recipe():
     assert len(files) == 5
     for path in files:
         assert f'```python title="{path.name}"\n{path.read_text(encoding="utf-8")}```\n' in text
+
+
+def test_messages_of_the_page_on_troubles_are_those_of_the_code():
+    """Each message in its tables is in the code, with names and numbers in place of the sign `…`."""
+    known = list(texts_of_the_code())
+    cells = [line.split(" | ")[0] for line in page("troubles.md").splitlines() if line.startswith("|")]
+    messages = [text for cell in cells for text in re.findall("`([^`]+)`", cell) if "…" in text or text.endswith(".")]
+    assert len(messages) > 15
+    for message in messages:
+        form = re.compile(".*?".join(re.escape(part) for part in message.split("…")))
+        assert any(form.search(text) for text in known), message
+
+
+def texts_of_the_code() -> Iterator[str]:
+    """Yield the texts in the modules, with `…` in place of the values of f-strings and of `%r`."""
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield re.sub(r"%[drs]|%[.\d]*g", "…", node.value)
 
 
 @pytest.mark.parametrize("name", ["architecture.md", "../CONTRIBUTING.md"])
