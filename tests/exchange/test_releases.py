@@ -24,6 +24,7 @@ from archive.errors import UsageError
 from archive.exchange.releases import tables
 from archive.exchange.releases.nasbench101 import LENGTHS
 from archive.spaces.tables.reader import Table
+from archive.trainer.tasks.benchmark_tables import NB101
 from tests.exchange.nasbench_files import CELLS, framed, row, trainings
 from tests.support.commands import shell
 
@@ -49,7 +50,7 @@ def spread(value, number):
     return float(value) + (number - 1) / 100
 
 
-def test_a_row_of_nasbench101_is_the_mean_of_its_trainings(shared_data, tmp_path):
+def test_a_row_of_nasbench101_is_the_mean_of_its_trainings(shared_data, tmp_path, monkeypatch):
     expected = published(shared_data, "nb101_sample.csv.gz", 30)
     release = tmp_path / "nasbench_full.tfrecord"
     # The trainings of a cell are not together in the file.
@@ -73,6 +74,12 @@ def test_a_row_of_nasbench101_is_the_mean_of_its_trainings(shared_data, tmp_path
         assert float(found["test_acc_36ep"]) == pytest.approx(float(each["val_acc_36ep"]) - 0.05)
         assert (found["params"], float(found["train_time_108ep_s"])) == ("2694282", 1400.25)
     assert (len(table), table.cost_column) == (30, "train_time_108ep_s")
+    # The task has test accuracies where the table has, unlike the sample of the table.
+    monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "nb101.csv.gz").rename(tmp_path / "home" / "nb101.csv.gz")
+    result = NB101.answer(table.architectures[0], "nb101/36")
+    assert result.metrics["test_accuracy"] == pytest.approx(result.value - 0.05)
 
 
 def test_a_release_with_one_length_has_no_other_columns(tmp_path):

@@ -72,7 +72,10 @@ NB101 = _official(
     "nb101",
     "nasbench101",
     1.0,
-    *(TabularProtocol(f"nb101/{epochs}", f"val_acc_{epochs}ep", None, epochs) for epochs in (108, 36, 12, 4)),
+    *(
+        TabularProtocol(f"nb101/{epochs}", f"val_acc_{epochs}ep", f"test_acc_{epochs}ep", epochs)
+        for epochs in (108, 36, 12, 4)
+    ),
 )
 
 NB201_CIFAR10_200 = _official(

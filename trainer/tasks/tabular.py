@@ -48,7 +48,7 @@ class TabularProtocol:
     Attributes:
         name: Name in evaluations; for a user's table it contains the digest of the file.
         column: Column of the evaluation's value.
-        held_out: Column of the test accuracy after the same training, if there is one.
+        held_out: Column of the test accuracy after the same training, which a table may lack; None for none.
         epochs: Number of training epochs before the value was taken; 0 if the table does not tell.
     """
 
@@ -166,8 +166,13 @@ class TabularTask:
         """
         chosen, table = self.protocol(protocol), self.table
         at = table.index[functional_key]
-        test = math.nan if chosen.held_out is None else self.scale * float(table.column(chosen.held_out)[at])
-        return self.scale * float(table.column(chosen.column)[at]), test
+        return self.scale * float(table.column(chosen.column)[at]), self._held_out(chosen, at)
+
+    def _held_out(self, chosen: TabularProtocol, at: int) -> float:
+        """Return the test accuracy of a network, NaN if the table has none."""
+        table = self.table
+        known = chosen.held_out is not None and chosen.held_out in table.columns
+        return self.scale * float(table.column(str(chosen.held_out))[at]) if known else math.nan
 
     def answer(self, architecture: Architecture, protocol: str | None = None, query: str = "") -> Result:
         """Return the table's result for a network, in any order of its layers.
@@ -195,7 +200,7 @@ class TabularTask:
             seed = self._seed(architecture, chosen, query)
             value += self.noise * _standard_normal(seed)
         metrics = {self.objective: value}
-        held_out = float("nan") if chosen.held_out is None else self.scale * float(table.column(chosen.held_out)[at])
+        held_out = self._held_out(chosen, at)
         if math.isfinite(held_out):
             metrics[f"test_{self.metric}"] = held_out
         metrics |= _costs(table, at, chosen.column)
