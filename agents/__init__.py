@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from archive.agents.ask_tell.opening import study
-from archive.agents.registry import get, names, settings
+from archive.agents.registry import configured, get, names, settings
 
 if TYPE_CHECKING:
     from archive.agents.nearest.search import Similar
     from archive.api import Archive
     from archive.architecture.graph import Architecture
 
-__all__ = ["get", "names", "settings", "similar", "study"]
+__all__ = ["configured", "get", "names", "settings", "similar", "study"]
 
 
 def similar(

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from archive.assignments import assignments
 from archive.errors import UnknownNameError, UsageError
 from archive.registry import Registry
 
@@ -46,6 +51,45 @@ registry = Registry(
         "tw-kdpp": "archive.agents.bayesopt.tree_wasserstein:TreeWassersteinKdpp",
     },
 )
+
+
+@dataclass(frozen=True)
+class ConfiguredAgent:
+    """An agent with the settings that differ from its defaults.
+
+    Attributes:
+        kind: Name in the registry.
+        settings: By name.
+    """
+
+    kind: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """`KIND`, or `KIND:NAME=VALUE,NAME=VALUE` in the order of the names."""
+        shown = (f"{setting}={_shown(self.settings[setting])}" for setting in sorted(self.settings))
+        return f"{self.kind}:{','.join(shown)}" if self.settings else self.kind
+
+    def make(self, space: Space) -> Agent:
+        """Return the agent, to search a space; see `get` for the errors."""
+        return get(self.kind, space, **self.settings)
+
+
+def configured(text: str) -> ConfiguredAgent:
+    """Return the agent that a text `AGENT` or `AGENT:NAME=VALUE,NAME=VALUE` names.
+
+    A value that is not JSON is a string. Equal settings in another order are the same agent.
+
+    Raises:
+        UsageError: A setting is not written `NAME=VALUE`.
+        UnknownNameError: There is no such agent.
+    """
+    kind, _, rest = text.partition(":")
+    # A comma between two settings is followed by a name and an equals sign; others belong to a value.
+    found = assignments(re.split(r",(?=\w+=)", rest), "a setting of an agent") if rest else {}
+    settings(kind)
+    return ConfiguredAgent(kind, found)
 
 
 def names() -> tuple[str, ...]:
@@ -97,3 +141,7 @@ def get(name: str, space: Space, **config: Any) -> Agent:
             raise
         shown = ", ".join(f"{setting}={value!r}" for setting, value in config.items())
         raise UsageError(f"agent {name} cannot be made with {shown}: {error}") from error
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

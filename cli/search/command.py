@@ -27,7 +27,14 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--agent", "agent_name", type=AGENT, show_default="the study's, else nasbot", help="Search agent.")
+@click.option(
+    "--agent",
+    "agent_name",
+    type=AGENT,
+    metavar="AGENT[:NAME=VALUE,…]",
+    show_default="the study's, else nasbot",
+    help="Search agent (archive agents); settings after a colon, as in tw:preset=paper.",
+)
 @click.option(
     "--task",
     "task_name",

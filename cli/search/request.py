@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from archive.agents.base import Agent
+    from archive.agents.registry import ConfiguredAgent
     from archive.api import Archive
     from archive.constraints import Constraint
     from archive.known_costs import KnownCosts
@@ -94,12 +95,11 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
     Raises:
         UnknownNameError: There is no such agent, task, protocol, space, objective or quantity.
         SettingsError: The data of the task are missing and cannot be fetched, or the study's file may not be opened.
-        UsageError: The options contradict each other, the agent's name has settings, or the study's task cannot be
-            searched.
+        UsageError: The options contradict each other, a setting of the agent is invalid, or the study's task cannot
+            be searched.
         InfeasibleError: No network of the space meets the constraints on known costs.
         StudyConflictError: There are constraints, and options that contradict the stored study.
     """
-    from archive import agents
     from archive.cli.search import constraints as limits
     from archive.cli.search.objectives import resolved
     from archive.known_costs import NO_COSTS
@@ -121,13 +121,13 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
     constraints = limits.resolved(options, task, defaults)
     costs = known_costs.of_task(task, protocol.name) if further or constraints else NO_COSTS
     study = Study(
-        name=_name(agent, space, task, further, constraints) if options.study is None else options.study,
+        name=_name(agent.name, space, task, further, constraints) if options.study is None else options.study,
         task=task.name,
         protocol=protocol.name,
         space=space.name,
         objective=objective,
         direction=direction,
-        config={"agent": agent, "protocol": protocol.as_dict(), **_rungs(options, defaults, task, protocol)},
+        config={"agent": agent.name, "protocol": protocol.as_dict(), **_rungs(options, defaults, task, protocol)},
         space_config=space.config,
         further=further,
         constraints=constraints,
@@ -136,23 +136,16 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
         # Before networks that meet the constraints are looked for, which may take seconds.
         check_same(study, stored)
     feasible = _feasible(space, constraints, costs)
-    return SearchRequest(study, task, protocol, agents.get(agent, feasible), costs)
+    return SearchRequest(study, task, protocol, agent.make(feasible), costs)
 
 
-def _agent(options: SearchOptions, stored: Study | None) -> str:
-    """Return the name of an agent, without settings: the one of the options, or of the study, or the default one."""
+def _agent(options: SearchOptions, stored: Study | None) -> ConfiguredAgent:
+    """Return an agent with its settings: the one of the options, or of the study, or the default one."""
     from archive import agents
     from archive.agents.objectives import support
 
     several = stored is None and len(options.objectives) > 1
-    agent = options.agent or (support.DEFAULT if several else agent_of(stored))
-    kind, separator, _ = agent.partition(":")
-    if separator and kind in agents.names():
-        raise UsageError(
-            f"--agent must be the name of an agent, which archive search runs with its defaults, got {agent!r}: "
-            f"settings are for archive bench search and for Python, as in agents.get({kind!r}, space, NAME=VALUE)"
-        )
-    return agent
+    return agents.configured(options.agent or (support.DEFAULT if several else agent_of(stored)))
 
 
 def _feasible(space: Space, constraints: tuple[Constraint, ...], costs: KnownCosts) -> Space:

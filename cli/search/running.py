@@ -64,7 +64,7 @@ def run_search(
     announce_sources(history.sources, agent)
     own = start(trainers if evaluations < study.budget or pending else 0)
     snapshot: Snapshot | None = None
-    view = LiveView(study, agent.kind, place(archive), protocol.epochs, warm)
+    view = LiveView(study, str(request.study.config["agent"]), place(archive), protocol.epochs, warm)
     claims = ClaimWatch(archive, study.name, command, own.absence if own.fleet.upper else None)
     with Interruption() as interruption, view, own:
         await_proxies(archive, study, agent, own, interruption)

@@ -81,7 +81,8 @@ def test_the_cache_is_in_the_home_of_the_command(tmp_path, monkeypatch, capsys):
     [
         (["serch"], ["unknown command 'serch'", "search"]),
         (["search", "--agent", "nasbt"], ["unknown agent 'nasbt'", "nasbot"]),
-        (["search", "--agent", "tw:preset=paper"], ["'tw:preset=paper'", "archive bench search", "agents.get('tw'"]),
+        (["search", "--agent", "tw:prest=paper"], ["unknown setting of agent tw 'prest'", "preset"]),
+        (["search", "--agent", "tw:preset"], ["a setting of an agent is written NAME=VALUE", "'preset'"]),
         (["search", "--task", "digit"], ["unknown task 'digit'", "digits"]),
         (["search", "--space", "cn"], ["unknown space 'cn'", "cnn"]),
         (["search", "--protocol", "digits/9"], ["digits/9", "digits/1"]),

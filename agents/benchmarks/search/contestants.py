@@ -7,32 +7,15 @@ tw+bananas:kappa=1.0+local-search   a team: one study, all its evaluations in th
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from archive import agents
 from archive.agents.base import Agent
-from archive.assignments import assignments
+from archive.agents.registry import ConfiguredAgent, configured
 from archive.spaces.base import Space
 
 PEERS = {"optuna-tpe": "tpe", "optuna-gp": "gp-optuna"}
 """Aliases of agents: the names of their libraries."""
-
-
-@dataclass(frozen=True)
-class Member:
-    """An agent with the settings that differ from its defaults.
-
-    Attributes:
-        kind: Name in the registry.
-        settings: By name.
-    """
-
-    kind: str
-    settings: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -45,7 +28,7 @@ class Contestant:
     """
 
     name: str
-    members: tuple[Member, ...]
+    members: tuple[ConfiguredAgent, ...]
 
     @property
     def kind(self) -> str:
@@ -59,7 +42,7 @@ class Contestant:
 
     def agents(self, space: Space) -> tuple[Agent, ...]:
         """Return the agents, to search a space."""
-        return tuple(agents.get(member.kind, space, **member.settings) for member in self.members)
+        return tuple(member.make(space) for member in self.members)
 
 
 def contestant(text: str) -> Contestant:
@@ -76,15 +59,7 @@ def contestant(text: str) -> Contestant:
     return Contestant("+".join(names), members)
 
 
-def _member(text: str) -> tuple[str, Member]:
-    name, _, rest = text.partition(":")
-    # A comma between two settings is followed by a name and an equals sign; others belong to a value.
-    settings = assignments(re.split(r",(?=\w+=)", rest), "a setting of an agent") if rest else {}
-    kind = PEERS.get(name, name)
-    agents.settings(kind)
-    shown = ",".join(f"{setting}={_shown(settings[setting])}" for setting in sorted(settings))
-    return f"{name}:{shown}" if settings else name, Member(kind, settings)
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+def _member(text: str) -> tuple[str, ConfiguredAgent]:
+    name, separator, rest = text.partition(":")
+    agent = configured(PEERS.get(name, name) + separator + rest)
+    return agent.name.replace(agent.kind, name, 1), agent

@@ -51,6 +51,21 @@ def test_a_search_on_a_table_resumes_and_ends_with_the_table(archive, types):
     assert archive.studies.get(last["study"]).space_config["table"].endswith("some table, of ten.csv")
 
 
+def test_an_agent_keeps_its_settings(archive, types):
+    named = "random-forest:trees=5,n_initial=3"
+    first = json.loads(types("--agent", named, "--budget", "4", "--json").stdout)
+    # Equal settings in another order are the same agent, and continue its study.
+    assert first["agent"] == "random-forest:n_initial=3,trees=5"
+    assert first["study"].startswith("random-forest:n_initial=3-trees=5-nasbench201-")
+    other = json.loads(types("--agent", "random-forest:n_initial=3,trees=5", "--budget", "5", "--json").stdout)
+    assert (other["study"], other["evaluations"]) == (first["study"], 5)
+    last = json.loads(types("--study", first["study"], "--budget", "6", "--json", task=()).stdout)
+    assert (last["agent"], last["evaluations"]) == (first["agent"], 6)
+    configs = archive.query("MATCH (a:Agent)-[:MADE]->(:Proposal) RETURN DISTINCT a.kind, a.config").rows
+    assert [kind for kind, _ in configs] == ["random-forest"]
+    assert {"n_initial": 3, "trees": 5}.items() <= json.loads(configs[0][1]).items()
+
+
 def test_a_file_that_changed_is_said_whether_the_task_is_named_or_not(types, tmp_path):
     named = ("--agent", "random", "--budget", "2")
     study = json.loads(types(*named, "--json").stdout)["study"]
