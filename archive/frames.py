@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _EVALUATION = (
     *("study", "number", "task", "protocol", "value", "score", "agent", "epochs", "seconds", "seed", "device"),
-    *("hardware", "answered_from", "created"),
+    *("hardware", "answered_from", "partial", "created"),
 )
 _PROPOSAL = (
     *("study", "number", "agent", "priority", "acquisition", "mean", "std", "fidelity", "attempts", "worker"),
@@ -69,6 +69,8 @@ def evaluations(
 ) -> pd.DataFrame:
     """Return evaluations by their ids, without learning curves; arguments as those of `Studies.evaluations`.
 
+    Leave out the rows with `partial` in comparisons: their trainings paused at a rung.
+
     Columns: those of an `archive.store.records.Evaluation`, the architecture as its key with its space, number of
     layers and edges; every metric as `metric_…`, every hyperparameter as `hyperparameter_…`.
 
@@ -105,7 +107,7 @@ def curves(archive: Archive, names: str | Sequence[str] | None = None, *, task: 
 
 
 def proposals(archive: Archive, study: str) -> pd.DataFrame:
-    """Return the proposals of a study by their ids.
+    """Return the proposals of a study by their ids; `seconds` is the agent's time, not that of the training.
 
     Raises:
         UnknownNameError: There is no study of this name.

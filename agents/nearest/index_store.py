@@ -103,6 +103,11 @@ class IndexStore:
             chosen &= np.isin(self.keys, np.array(within, "S32"))
         return np.flatnonzero(chosen)
 
+    def left_out(self, own: str, within: list[str] | None) -> int:
+        """Return the number of networks that `allowed` would search if the kernel were defined on them."""
+        refused = self._refused[self._refused != own.encode()]
+        return len(refused) if within is None else int(np.isin(refused, np.array(within, "S32")).sum())
+
     def forget(self) -> None:
         """Delete the file."""
         cache.delete(KIND, self._place, self._archive.connection.settings.home)

@@ -9,7 +9,7 @@ Exact up to 20,000 architectures, and beyond where lower bounds allow it; `Simil
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -67,12 +67,14 @@ class Similar:
         certain: Number of leading neighbours that are proven nearest: all, unless the search was cut off.
         compared: Architectures compared in full; a lower bound excluded the others.
         among: Number of architectures searched.
+        left_out: Architectures of the space on which the kernel is not defined.
     """
 
     neighbours: tuple[Neighbour, ...]
     certain: int
     compared: int
     among: int
+    left_out: int = 0
 
     @property
     def exact(self) -> bool:
@@ -161,10 +163,12 @@ class Nearest:
             )
         store.refresh()
         allowed = store.allowed(architecture.key, within)
+        left_out = store.left_out(architecture.key, within)
         if not len(allowed):
-            return Similar((), 0, 0, 0)
+            return Similar((), 0, 0, 0, left_out)
         near = store.index.nearest(architecture, k, component, allowed)
-        return self._described(store.keys, near, len(allowed))
+        found = self._described(store.keys, near, len(allowed))
+        return None if found is None else replace(found, left_out=left_out)
 
     def _described(self, keys: Keys, near: NearestNeighbours, among: int) -> Similar | None:
         names = [keys[at].decode() for at in near.positions]

@@ -3,8 +3,9 @@
 | column       | meaning                                                                                   |
 |--------------|-------------------------------------------------------------------------------------------|
 | same_task    | whether its evaluations are observations of the study, rather than of a source task       |
-| evaluations  | its evaluations of finite value                                                           |
-| proposals    | the study's proposals that were based on it                                               |
+| evaluations  | its evaluations of finite value; for another task, of whole trainings alone               |
+| proposals    | the study's proposals that were based on it: those before there is enough evidence for a  |
+|              | source of another task, and those after evidence against it, are not                      |
 | coupling     | correlation of the study's task with it, in [-1, 1], as last estimated by the agent; None |
 |              | for the same task, and before the first estimate                                          |
 | couplings    | all of these estimates: number of a proposal to the correlation that it is based on       |
@@ -18,11 +19,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from archive.agents.outliers import is_score
-from archive.agents.transfer.source_tasks import same_task
+from archive.agents.transfer.source_tasks import of_one_task, same_task, split, too_little
 
 if TYPE_CHECKING:
     from archive.api import Archive
-    from archive.store.records import Evaluation, Proposal
+    from archive.store.records import Evaluation, Proposal, Study
 
 
 class Contribution(NamedTuple):
@@ -49,21 +50,25 @@ def contributed(archive: Archive, name: str) -> list[Contribution]:
     if not sources:
         return []
     by_study: dict[str, list[Evaluation]] = {one: [] for one in (name, *sources)}
-    for evaluation in archive.studies.evaluations([name, *sources], curves=False):
-        if is_score(evaluation.score):
+    recorded = archive.studies.evaluations([name, *sources], curves=False)
+    for evaluation in recorded:
+        if is_score(evaluation.score) and not (evaluation.partial and not _same_task(study, evaluation)):
             by_study[str(evaluation.study)].append(evaluation)
+    _, others = split([one for one in recorded if one.study != name], study)
+    usable = {one.study for one in others if not too_little(*of_one_task(one, others))}
     proposals = sorted(archive.proposals.list(name), key=lambda proposal: proposal.number)
     rows = []
     for source in sources:
         other = archive.studies.get(source)
-        based = [one for one in proposals if source in one.based_on.get("observations", ())]
+        same = same_task(study, other.task, other.protocol, other.space)
+        based = [one for one in proposals if _is_based(one, source) and (same or source in usable)]
         couplings = _couplings(proposals, source)
         rows.append(
             Contribution(
                 study=source,
                 task=other.task,
                 space=other.space,
-                same_task=same_task(study, other.task, other.protocol, other.space),
+                same_task=same,
                 evaluations=len(by_study[source]),
                 proposals=len(based),
                 coupling=next(reversed(couplings.values()), None),
@@ -72,6 +77,16 @@ def contributed(archive: Archive, name: str) -> list[Contribution]:
             )
         )
     return rows
+
+
+def _same_task(study: Study, evaluation: Evaluation) -> bool:
+    return same_task(study, evaluation.task, evaluation.protocol, evaluation.architecture.space)
+
+
+def _is_based(proposal: Proposal, source: str) -> bool:
+    """Whether a proposal read a source, and no estimate of its correlation says that it takes no part."""
+    read, couplings = proposal.based_on.get("observations", ()), proposal.based_on.get("coupling", {})
+    return source in read and couplings.get(source) != 0
 
 
 def _couplings(proposals: Sequence[Proposal], source: str) -> dict[int, float]:

@@ -77,6 +77,12 @@ LEAST = 5
 """Fewest distinct networks of a usable source."""
 
 
+def of_one_task(source: SourceStudy, sources: Sequence[SourceStudy]) -> list[SourceStudy]:
+    """Return the sources of the task, protocol and space of one of them, which agents learn from together."""
+    where = (source.task, source.protocol, source.space)
+    return [one for one in sources if (one.task, one.protocol, one.space) == where]
+
+
 def too_little(*sources: SourceStudy) -> str | None:
     """Return why sources of one task are unusable; None where they are usable."""
     observations = [one for source in sources for one in source.observations if is_score(one.score)]

@@ -51,7 +51,7 @@ def parse(text: str, declared: Mapping[str, Direction] | None = None, known: Col
     Args:
         text: `NAME` or `NAME:DIRECTION`.
         declared: Directions of names, before those that names declare by themselves.
-        known: Names to choose from, for the error about a name without a direction.
+        known: Names with a direction, for the error about a name without one; empty where any metric may be meant.
 
     Raises:
         UnknownNameError: The text has no direction, and its name declares none.

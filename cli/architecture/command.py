@@ -15,6 +15,7 @@ from archive.cli.names import KERNEL, STUDY
 from archive.cli.parameters import AliasedOption, Count
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message, print_table
 from archive.errors import InvalidArchitectureError, UsageError
+from archive.quantities import counted
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
@@ -167,9 +168,17 @@ def nearest(
         result = search.similar(network, k, kernel, component=component, study=study, **settings)
     rows = [vars(neighbour) for neighbour in result.neighbours]
     if as_json:
-        print_json({"neighbours": rows, **{name: getattr(result, name) for name in ("certain", "compared", "among")}})
+        print_json(
+            {
+                "neighbours": rows,
+                **{name: getattr(result, name) for name in ("certain", "compared", "among", "left_out")},
+            }
+        )
         return
     print_table(NEIGHBOUR_COLUMNS, [list(row.values()) for row in rows])
+    if result.left_out:
+        count = counted(result.left_out, "architecture")
+        print_message((f"{count} of the space left out: the kernel {kernel} is not defined on them", "yellow"))
     if not result.exact:
         certain = f"the first {result.certain} are certain; others may be nearer than the rest"
         print_message((f"{result.compared} of {result.among} architectures were compared: {certain}", "yellow"))

@@ -137,12 +137,14 @@ class NeighbourList(Document):
         certain: How many of them, from the first on, are sure to be the nearest.
         compared: Architectures that were compared in full.
         among: Architectures that were searched.
+        left_out: Architectures of the space on which the kernel is not defined.
     """
 
     neighbours: list[NeighbourItem]
     certain: int
     compared: int
     among: int
+    left_out: int
 
 
 class ArchitecturePicture(Document):

@@ -33,13 +33,13 @@ def announce_more(study: Study, evaluations: int, budget: int | None) -> None:
 
 def announce_sources(sources: Sequence[SourceStudy], agent: Agent) -> None:
     """Report how the agent uses the source studies of other tasks."""
-    from archive.agents.transfer.source_tasks import too_little
+    from archive.agents.transfer.source_tasks import of_one_task, too_little
 
     for source in sources:
         what = f"{len(source.observations)} evaluations of the study {source.study} ({source.task}, {source.space})"
         if not agent.transfers:
             print_message(f"{what} are not used: the agent {agent.kind} learns from its own task alone")
-        elif reason := too_little(source):
+        elif reason := too_little(*of_one_task(source, sources)):
             print_message(f"{what} are not used: {reason}")
         else:
             print_message(f"{what} are weighted by how well they predict this task")

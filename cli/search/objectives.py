@@ -65,7 +65,8 @@ def _several(options: SearchOptions, task: Task | TabularTask, stored: Study | N
         raise UsageError("--direction is for one objective: with several, write NAME:minimise or NAME:maximise")
     computed, measured, complete = quantities(options, task, stored)
     declared: Mapping[str, Direction] = {task.objective: task.direction}
-    objectives = [parse(text, declared, [*measured, *computed]) for text in options.objectives]
+    # A recipe may report any metric: its name needs a direction, and no name to choose from.
+    objectives = [parse(text, declared, [*measured, *computed] if complete else ()) for text in options.objectives]
     for each in objectives:
         if complete and each.name not in (*measured, *computed):
             known, owner = [*measured, *computed], f"the task {task.name}"

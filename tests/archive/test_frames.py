@@ -30,6 +30,7 @@ def test_evaluations_are_rows(archive):
     assert len(everything) == 4
     assert everything["number"].isna().sum() == 1  # of others: no study, no number
     assert everything["number"].dtype == "Int64"
+    assert list(frame["partial"]) == [each.partial for each in found]
     assert frame.groupby("agent")["value"].max().to_dict() == {found[0].agent: 0.75}
 
 

@@ -130,7 +130,8 @@ def network(archive: Archive, evaluation: str, weights_from: Sequence[str | Path
     except RuntimeError as error:
         why = "; ".join(line.strip() for line in str(error).splitlines()[1:3])
         raise WeightsError(
-            f"the weights of {evaluation} do not fit the network that the builder of {architecture.space} builds: {why}"
+            f"the weights of {evaluation} are not of the network that the builder of {architecture.space} builds, as "
+            f"where a recipe built its own ({why:.120}…): load them into its network, from a .safetensors file"
         ) from error
     return TrainedNetwork(record, form, module.eval().requires_grad_(False), _scaling(archive, record))
 

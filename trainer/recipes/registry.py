@@ -11,6 +11,7 @@ here: nothing that the database holds is imported or started. `archive trainer -
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -101,9 +102,11 @@ class RecipeAccess:
             if name in registry.names():
                 # Two packages have it: this raises.
                 registry.target(name)
+            near = difflib.get_close_matches(name, [*self.sources], n=1)
+            guess = f"did you mean {near[0]}? Else " if near else ""
             raise SettingsError(
-                f"the recipe {name!r} is not on this machine: install its package, or name it in {machine.FILE} of the "
-                "trainer's home"
+                f"the recipe {name!r} is not on this machine: {guess}install its package, or name it in "
+                f"{machine.FILE} of the trainer's home (archive recipes)"
             )
         if with_file:
             self.sources[name].check_file()

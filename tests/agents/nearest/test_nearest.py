@@ -12,6 +12,7 @@ from archive import cache, kernels, spaces
 from archive.agents import similar
 from archive.agents.nearest.search import Nearest
 from archive.architecture import codec, operations
+from archive.architecture.graph import Architecture, Layer
 from archive.errors import UnknownNameError, UsageError
 from tests.support.networks import torch_nets
 from tests.support.stores import cells, evaluate
@@ -156,6 +157,17 @@ def test_what_cannot_be_asked(filled):
         similar(filled, cells(1)[0], kernel="otman")
     with pytest.raises(UnknownNameError, match="architecture"):
         similar(filled, "0" * 32)
+
+
+@pytest.mark.every_server
+def test_networks_that_the_kernel_refuses_are_counted(archive, home):
+    chain = [Layer("ip"), *(Layer("relu", 8) for _ in range(400)), Layer("linear"), Layer("op")]
+    long = Architecture("mlp", chain, [(at, at + 1) for at in range(len(chain) - 1)])
+    short = spaces.get("mlp").initial_pool()[:3]
+    archive.architectures.add([long, *short])
+    near = similar(archive, short[0], kernel="gromov-wasserstein")
+    assert (len(near.neighbours), near.among, near.left_out) == (2, 2, 1)
+    assert similar(archive, short[0]).left_out == 0
 
 
 def test_the_command(filled, store_settings, home):

@@ -177,11 +177,14 @@ def test_a_warm_start_is_recorded_and_replayed(archive, study, searched):
     assert recheck(archive, "warm").differing == ()
     assert len(recheck(archive, "warm").same) == budget
     equal, source = contributed(archive, "warm")
-    assert (source.study, source.same_task, source.evaluations, source.proposals) == ("source", False, 12, budget)
+    told = [each.number for each in proposals if each.based_on.get("coupling", {}).get("source") == 0]
+    used = budget - len(told)
+    assert (source.study, source.same_task, source.evaluations, source.proposals) == ("source", False, 12, used)
     assert source.coupling == proposals[-1].based_on["coupling"]["source"]
     estimated = {each.number: each.based_on["coupling"]["source"] for each in proposals[TOP + DESIGN :]}
     assert source.couplings == estimated and len(estimated) == 3
-    assert (equal.evaluations, equal.coupling, equal.couplings, equal.proposals) == (6, None, {}, budget)
+    # Equal values teach nothing: no proposal was based on them.
+    assert (equal.evaluations, equal.coupling, equal.couplings, equal.proposals) == (6, None, {}, 0)
     own = {one.architecture.functional_key: one.score for one in archive.studies.evaluations("warm")}
     theirs = max(archive.studies.evaluations("source"), key=lambda one: one.score).architecture.functional_key
     rank = 1 + sum(value > own[theirs] for value in own.values())

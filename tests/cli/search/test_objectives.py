@@ -103,6 +103,12 @@ def test_mistakes(task, objectives, options, error, message):
         asked(*objectives, task=task, **options)
 
 
+def test_a_metric_of_a_recipe_needs_a_direction():
+    for name in ("f1", "gradient_norm"):
+        with pytest.raises(UnknownNameError, match=f"'{name}': write {name}:minimise or {name}:maximise"):
+            request_of(SearchOptions(task="digits", recipe="mine", objectives=(name, "params")))
+
+
 def test_objectives_of_a_training_are_those_that_it_reports():
     with pytest.raises(UnknownNameError, match="'latency': did you mean latency_ms"):
         asked("valid_mse", "latency:minimise", task="diabetes")

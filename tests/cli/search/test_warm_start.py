@@ -52,3 +52,7 @@ def test_a_source_that_tells_nothing_is_named(types):
     types(*task("layers"), "--agent", "random", "--study", "source", "--budget", "3")
     done = types(*task("edges"), "--study", "w", "--agent", "portfolio", "--budget", "1", "--warm-start", "source")
     assert "are not used: only 3 different networks have a finite value" in " ".join(done.stderr.split())
+    # Agents learn from the sources of one task together.
+    types(*task("layers"), "--agent", "random", "--study", "more", "--budget", "6", "--retrain")
+    done = types(*task("edges"), "--study", "v", "--agent", "portfolio", "--budget", "1", "--warm-start", "source,more")
+    assert "are not used" not in done.stderr and done.stderr.count("are weighted by") == 2

@@ -80,6 +80,7 @@ def test_a_recipe_of_the_machine_is_a_function_of_a_file(home, monkeypatch):
     ("name", "reason"),
     [
         ("gone", "the recipe 'gone' is not on this machine: install its package, or name it in recipes.toml"),
+        ("defualt", "the recipe 'defualt' is not on this machine: did you mean default. Else install its package"),
         ("os:system", "the recipe 'os:system' is not on this machine"),
         ("tests.support.recipes:depth", "is not on this machine"),
         ("/etc/passwd", "is not on this machine"),
