@@ -216,25 +216,26 @@ def read_secret(path: Path, what: str = "password file") -> str:
 
 
 def _check_uri(uri: str) -> None:
+    shown = _without_secrets(uri)
     try:
         parts = urlsplit(uri)
         host, _port = parts.hostname, parts.port
     except ValueError:
-        raise SettingsError(f"not an address: {_without_login(uri)!r} (expected neo4j://host:7687)") from None
-    if "@" in parts.netloc:
-        raise SettingsError(
-            f"the address {_without_login(uri)!r} must not carry a login: "
-            "set ARCHIVE_USER, and ARCHIVE_PASSWORD or ARCHIVE_PASSWORD_FILE"
-        )
+        raise SettingsError(f"not an address: {shown!r} (expected neo4j://host:7687)") from None
+    if "@" in uri:
+        way_out = "set ARCHIVE_USER, and ARCHIVE_PASSWORD or ARCHIVE_PASSWORD_FILE"
+        raise SettingsError(f"the address {shown!r} must not carry a login: {way_out}")
     if parts.scheme not in SCHEMES or not host:
-        near = difflib.get_close_matches(parts.scheme, SCHEMES, n=1)
-        example = f"{near[0] if near else 'neo4j'}://host:7687"
-        raise SettingsError(f"not the address of a Neo4j server: {uri!r} (expected for instance {example})")
+        near = [*difflib.get_close_matches(parts.scheme, SCHEMES, n=1), "neo4j"][0]
+        raise SettingsError(f"not the address of a Neo4j server: {shown!r} (expected for instance {near}://host:7687)")
+    if parts.path.strip("/") or parts.query or parts.fragment:
+        raise SettingsError(f"the address {shown!r} must end with the port: ARCHIVE_DATABASE names a database")
 
 
-def _without_login(uri: str) -> str:
-    scheme, separator, rest = uri.partition("://")
-    return f"{scheme}{separator}{rest.rpartition('@')[2]}"
+def _without_secrets(uri: str) -> str:
+    """Return an address without what may be a login, and without a query."""
+    scheme, separator, rest = uri.partition("://") if "://" in uri else ("", "", uri)
+    return f"{scheme}{separator}{rest.rpartition('@')[2]}".partition("?")[0]
 
 
 def _set_values(values: Mapping[str, Any]) -> dict[str, Any]:

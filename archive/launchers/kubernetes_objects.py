@@ -125,7 +125,7 @@ def _pod(fleet: TrainerFleet, request: KubernetesRequest) -> dict[str, Any]:
 
 
 def _container(fleet: TrainerFleet, request: KubernetesRequest) -> dict[str, Any]:
-    variables = _variables(fleet) | dict(_pair(text) for text in request.env)
+    variables = _variables(fleet, request) | dict(_pair(text) for text in request.env)
     limits: dict[str, Any] = {} if request.memory is None else {"memory": request.memory}
     if request.gpus:
         limits[request.gpu_resource] = request.gpus
@@ -150,9 +150,11 @@ def _container(fleet: TrainerFleet, request: KubernetesRequest) -> dict[str, Any
     return container | {"volumeMounts": mounts}
 
 
-def _variables(fleet: TrainerFleet) -> dict[str, str]:
-    """Return the way to the archive, from inside of a pod."""
-    variables = {**fleet.environment(), "ARCHIVE_HOME": HOME}
+def _variables(fleet: TrainerFleet, request: KubernetesRequest) -> dict[str, str]:
+    """Return the way to the archive, from inside of a pod, and the threads of a trial."""
+    # A request of cores limits no process: without this, each would use all cores of its node.
+    threads = {"OMP_NUM_THREADS": str(max(1, int(request.cpus) // fleet.slots))}
+    variables = {**fleet.environment(), "ARCHIVE_HOME": HOME, **threads}
     variables.pop(PASSWORD, None)
     if variables.pop(PASSWORD_FILE, None) is not None:
         variables[PASSWORD_FILE] = f"{_MOUNTED}/password"

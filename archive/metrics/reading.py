@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
 KEPT_SECONDS = 1.0
 """Age up to which a reading is used again."""
+ANSWER_SECONDS = 8.0
+"""Longest wait for the database: one that is frozen keeps its connections, and Prometheus gives up after 10 s."""
 
 STUDIES: LiteralString = "MATCH (s:Study) RETURN s.name AS name"
+
+SILENT = "the database does not answer"
 
 T = TypeVar("T")
 
@@ -65,26 +69,33 @@ class ArchiveReader:
     def __init__(self, connection: Connection, clock: Callable[[], float] = time.monotonic) -> None:
         self._connection, self._clock = connection, clock
         self._lock = threading.Lock()
+        self._unfinished: threading.Thread | None = None
         self._last: tuple[float, ArchiveReading] | None = None
         self._last_studies: tuple[float, StudyNames] | None = None
 
     def read(self) -> ArchiveReading:
         """Return a reading that is at most `KEPT_SECONDS` old; one with a `problem` during an outage."""
         with self._lock:
-            self._last = self._kept(self._last, self._reading)
+            self._last = self._kept(self._last, self._reading, ArchiveReading(problem=SILENT))
             return self._last[1]
 
     def studies(self) -> StudyNames:
         """Return the names of all studies, at most `KEPT_SECONDS` old; with a `problem` during an outage."""
         with self._lock:
-            self._last_studies = self._kept(self._last_studies, self._studies)
+            self._last_studies = self._kept(self._last_studies, self._studies, StudyNames(problem=SILENT))
             return self._last_studies[1]
 
-    def _kept(self, last: tuple[float, T] | None, read: Callable[[], T]) -> tuple[float, T]:
+    def _kept(self, last: tuple[float, T] | None, read: Callable[[], T], absent: T) -> tuple[float, T]:
         if last is not None and self._clock() - last[0] <= KEPT_SECONDS:
             return last
-        reading = read()
-        return self._clock(), reading
+        if self._unfinished is not None and self._unfinished.is_alive():
+            return self._clock(), absent
+        readings: list[T] = []
+        thread = threading.Thread(target=lambda: readings.append(read()), name="reading", daemon=True)
+        thread.start()
+        thread.join(ANSWER_SECONDS)
+        self._unfinished = thread
+        return self._clock(), readings[0] if readings else absent
 
     def _reading(self) -> ArchiveReading:
         try:
@@ -109,5 +120,5 @@ class ArchiveReader:
 def _problem(error: StoreError) -> str:
     if isinstance(error, StoreUnavailableError):
         # The port needs no login: it must not tell the database's address, which is in the error.
-        return "the database does not answer"
+        return SILENT
     return f"the database refuses the queries: {type(error).__name__}"

@@ -17,6 +17,7 @@ class IncumbentItem(JsonObject):
         value: The objective.
         held_out: The same metric on test data, where the task has some.
         weights: Where its trained weights are, if they were kept.
+        unsaved: Why its weights could not be saved; null where they were, or where there are none.
     """
 
     architecture: str
@@ -24,6 +25,7 @@ class IncumbentItem(JsonObject):
     value: float
     held_out: float | None
     weights: str | None
+    unsaved: str | None
 
 
 class RecommendedItem(JsonObject):

@@ -14,11 +14,13 @@ class TallyDocument(Document):
         complete: Trials with a result.
         failed: Trials without one; with no others, the exit code is 3.
         returned: Trials that were handed back, or taken away.
+        unsaved: Trials with a result whose weights could not be saved.
     """
 
     complete: int
     failed: int
     returned: int
+    unsaved: int
 
 
 class TrialItem(JsonObject):

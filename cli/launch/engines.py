@@ -155,7 +155,10 @@ def planned(
     from archive.launchers import options, records
     from archive.launchers.fleet import TrainerFleet
 
-    every = [*launcher.arguments, "--grace", f"{launcher.grace_seconds:g}s"]
+    # The table [trainer] of config.toml is before the launcher's defaults, and behind the command line.
+    defaults = [*launcher.arguments, "--grace", f"{launcher.grace_seconds:g}s"]
+    pairs = zip(defaults[::2], defaults[1::2], strict=True)
+    every = [word for name, value in pairs if name.removeprefix("--") not in settings.trainer for word in (name, value)]
     every += [] if study is None else ["--study", study]
     every += arguments
     parsed = trainer_options(every)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -117,7 +118,15 @@ def _best(archive: Archive, last: Snapshot, best: ProposalView, task: Task | Tab
         "value": best.value,
         "held_out": best.metrics.get(_held_out(last.study.objective, task)),
         "weights": weights and weights.uri,
+        "unsaved": None if weights else _unsaved(archive, best.id),
     }
+
+
+def _unsaved(archive: Archive, evaluation: str) -> str | None:
+    """Return why the weights of an evaluation could not be saved; None for none, or where there are none."""
+    rows = archive.query("MATCH (e:Evaluation {id: $id}) RETURN e.environment", {"id": evaluation}).rows
+    reason = json.loads(rows[0][0] or "{}").get("weights") if rows else None
+    return None if reason is None else str(reason)
 
 
 def _held_out(objective: str, task: Task | TabularTask) -> str:

@@ -74,6 +74,8 @@ def _print_best(result: Mapping[str, Any], study: Study) -> None:
     print_line(f"stored in          {result['server']}, study {study.name}")
     if best["weights"]:
         print_line(f"weights            {best['weights']}")
+    elif best["unsaved"]:
+        print_line(("weights", "yellow"), f"            not saved: {best['unsaved']}")
 
 
 def _estimate(recommended: Mapping[str, Any]) -> str:

@@ -178,7 +178,8 @@ def start(
     if as_json:
         print_json(asdict(tally))
     elif log_format == "text":
-        print_message(f"{tally.complete} evaluated, {tally.failed} failed, {tally.returned} handed back")
+        unsaved = f"; the weights of {tally.unsaved} could not be saved" if tally.unsaved else ""
+        print_message(f"{tally.complete} evaluated, {tally.failed} failed, {tally.returned} handed back{unsaved}")
     if daemon.outcomes.unfit:
         # In one line, and the last one: it stands in the message of a search that gives up.
         reason = " ".join((daemon.outcomes.refusal or "").split())
@@ -218,12 +219,13 @@ def _opened(ctx: click.Context, seconds: float | None, parent: int | None) -> Ar
 
 
 def _serve_metrics(daemon: Trainer, port: int, address: str) -> None:
+    from archive.hosts import in_url
     from archive.trainer.daemon.prometheus import PrometheusMetrics
 
     metrics = PrometheusMetrics(daemon)
     daemon.observers.append(metrics)
     port = metrics.serve(port, address)
-    log.info("metrics served address=%s", f"http://{address}:{port}/metrics")
+    log.info("metrics served address=%s", f"http://{in_url(address)}:{port}/metrics")
 
 
 @trainer.command(short_help="Show the trainers and their running trials.")

@@ -97,12 +97,25 @@ def test_an_address_that_is_none(tmp_path, uri):
 
 
 @pytest.mark.parametrize(
-    "uri", ["neo4j://me:hush-hush@host:7687", "bolt://me:hush-hush@host:bad", "x://me:hush-hush@h"]
+    "uri",
+    [
+        *("neo4j://me:hush-hush@host:7687", "bolt://me:hush-hush@host:bad", "x://me:hush-hush@h"),
+        *("neo4j:hush-hush@host:7687", "bolt:/neo4j:hush-hush@host:7687", "me:hush-hush@host", "hush-hush@"),
+        *("neo4j://h:7687?password=hush-hush", "x://h?password=hush-hush", "neo4j://h/?a=me:hush-hush@x"),
+    ],
 )
 def test_a_password_in_an_address_is_refused_and_not_shown(tmp_path, uri):
     with pytest.raises(SettingsError, match="address") as caught:
         load(home=tmp_path, uri=uri, environment={})
     assert "hush-hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize("end", ["/other", "?database=other", "/#other", "/other/"])
+def test_a_database_in_an_address_is_refused(tmp_path, end):
+    """The driver would ignore it, and a command would work on another database."""
+    with pytest.raises(SettingsError, match="ARCHIVE_DATABASE names a database"):
+        load(home=tmp_path, uri=f"neo4j://host:7687{end}", environment={})
+    assert load(home=tmp_path, uri="neo4j://host:7687/", environment={}).uri == "neo4j://host:7687/"
 
 
 def test_a_password_is_never_shown(tmp_path):

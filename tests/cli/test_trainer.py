@@ -103,7 +103,7 @@ def test_who_ends_in_order_has_said_good_bye_and_counted(archive, user, tmp_path
     propose(archive, task, 3)
     done = user.runs("trainer", "--study", "study", "--idle", "0.1", "--json", "--data-folder", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"schema_version": 1, "complete": 3, "failed": 0, "returned": 0}
+    assert json.loads(done.stdout) == {"schema_version": 1, "complete": 3, "failed": 0, "returned": 0, "unsaved": 0}
     assert "INFO started worker=" in done.stderr
     (worker,) = workers(user)
     assert (worker["state"], worker["trials"]) == ("left", [])

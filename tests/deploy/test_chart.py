@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
@@ -203,6 +204,43 @@ def test_changed_options_are_another_job(tmp_path):
         for budget in (5, 5, 6)
     ]
     assert names[0] == names[1] != names[2]
+    # What is not of its pod does not start a search again.
+    others = {"networkPolicy": {"kedaNamespace": "k"}, "trainers": {"default": {"max": 16}}}
+    same = render(tmp_path, {"agents": {"first": {"budget": 5}}, **others})
+    assert named(same, "Job")["metadata"]["name"] == names[0]
+
+
+def test_another_release_of_the_chart_is_another_job(tmp_path, monkeypatch):
+    values = {"agents": {"first": {"budget": 5}}}
+    before = named(render(tmp_path, values), "Job")
+    later = tmp_path / "later"
+    shutil.copytree(CHART, later)
+    about = (later / "Chart.yaml").read_text().replace(__version__, "9.9.9")
+    (later / "Chart.yaml").write_text(about)
+    monkeypatch.setattr("tests.support.kubernetes.CHART", later)
+    after = named(render(tmp_path, values), "Job")
+    assert before["spec"]["template"] != after["spec"]["template"]
+    assert before["metadata"]["name"] != after["metadata"]["name"]
+
+
+def test_a_name_that_is_no_label_is_refused(tmp_path):
+    """KEDA gives each trainer a label with the name of its group, and Kubernetes takes 63 characters."""
+    release = "architecture-search-production"
+    path = tmp_path / "values.yaml"
+    for group, code in (("a100-80gb-cluster-two", 1), ("a100-80gb", 0)):
+        path.write_text(json.dumps({"trainers": {group: {}}}))
+        done = helm("template", release, str(CHART), "--kube-version=1.34.0", f"--values={path}", code=code)
+        assert ("at most 63 can be a label" in done.stderr) == bool(code)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "slots", "threads"), [("4", 2, "2"), (4, 1, "4"), ("500m", 1, "1"), ("2", 8, "1"), ("2.5", 1, "1")]
+)
+def test_a_trainer_uses_the_cores_that_it_requests(tmp_path, cpu, slots, threads):
+    own = {"slots": slots, "autoscaling": False, "resources": {"requests": {"cpu": cpu}}}
+    templates = dict(pods(render(tmp_path, {"trainers": {"default": own}})))
+    (container,) = containers(templates["lab-nas-archive-trainer-default"])
+    assert {"name": "OMP_NUM_THREADS", "value": threads} in container["env"]
 
 
 @pytest.mark.parametrize(

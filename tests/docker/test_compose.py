@@ -76,6 +76,18 @@ def test_the_password_is_made_once_and_closed_to_others(tmp_path, monkeypatch):
     assert read_secret(folder / "password") == password
 
 
+@pytest.mark.parametrize("left", [{"neo4j_auth": "neo4j/x", "password": ""}, {"password": "x"}, {"neo4j_auth": ""}])
+def test_half_of_the_secrets_is_an_error(tmp_path, left):
+    """A run that was interrupted left one of two files, or an empty one."""
+    folder = tmp_path / "secrets"
+    folder.mkdir()
+    for name, content in left.items():
+        (folder / name).write_text(content)
+    done = subprocess.run([DOCKER / "make-secrets", folder], capture_output=True, text=True)
+    assert done.returncode == 1 and "delete both" in done.stderr
+    assert {path.name: path.read_text() for path in folder.iterdir()} == left
+
+
 def test_the_environment_leads_to_the_server_of_the_file():
     for service in OURS.values():
         given = {name: value for name, value in service["environment"].items() if name != "ARCHIVE_PASSWORD_FILE"}

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from urllib.parse import urlsplit
@@ -20,8 +21,10 @@ from archive.queue.proposals import Proposals
 from archive.settings import environment
 from archive.store.records import Result, State
 from archive.trainer.benchmarks.simulated_trainers import Agenda, simulated
+from archive.trainer.daemon import events
+from archive.trainer.daemon import trainer as daemon
 from archive.trainer.daemon.options import TrainerOptions
-from tests.support import ROOT, data_dir, wait_until
+from tests.support import ROOT, daemons, data_dir, serve, wait_until
 from tests.support.faults.proxy import Proxy
 from tests.support.stores import cells, propose
 
@@ -51,6 +54,43 @@ def test_a_node_that_is_stopped_and_continued_doubles_nothing(archive, store_set
     stored = archive.proposals.get(proposal.id)
     assert (stored.state, stored.attempts, stored.worker) == (State.COMPLETE, 1, "other")
     assert [each.value for each in archive.studies.evaluations("study")] == [0.25]
+
+
+@pytest.mark.lasts(12)
+@pytest.mark.every_server
+def test_a_frozen_database_keeps_no_trainer_from_stopping(archive, store_settings, tmp_path, monkeypatch):
+    """It holds the connection and sends nothing: the trial saves its state, and ends within the grace."""
+    monkeypatch.setattr(daemon, "refuse_address", lambda *_: None)  # The proxy stands before the embedded server, too.
+    serve.know(serve.SLOW)
+    (proposal,) = daemons.propose(archive, daemons.NETS[:1], "slow")
+    address, user, password = archive.connection.login
+    port, host = urlsplit(address).port, str(urlsplit(address).hostname)
+    database = store_settings.database or ("archive" if store_settings.embedded else None)
+    with Proxy(port, host) as proxy:
+        uri = f"bolt://127.0.0.1:{proxy.port}"
+        own = replace(store_settings, home=tmp_path, uri=uri, user=user, password=password, database=database)
+        with Connection.open(own) as connection:
+            options = TrainerOptions(
+                device="cpu", threads=1, study="study", checkpoint_seconds=0.0, parting_seconds=5.0
+            )
+            trainer = daemon.Trainer(Archive(connection), options, home=tmp_path / "trainer")
+            trained = []
+            trainer.observers.append(lambda event: trained.append(event))
+            thread = threading.Thread(target=trainer.run)
+            thread.start()
+            wait_until(lambda: any(isinstance(event, events.EpochTrained) for event in trained), 60, "an epoch")
+            proxy.freeze()
+            time.sleep(1.0)
+            begin = time.monotonic()
+            trainer.stop()
+            thread.join(60)
+            stopped = time.monotonic() - begin
+            assert not thread.is_alive()
+            assert list((tmp_path / "trainer" / "checkpoints").rglob("*"))
+            proxy.thaw()
+    # The grace, two seconds of patience with the database, and a slow machine.
+    assert stopped < 30
+    assert archive.proposals.get(proposal.id).state in (State.RUNNING, State.WAITING)
 
 
 @pytest.mark.every_server

@@ -38,6 +38,7 @@ def test_jobs_are_valid_and_have_no_privileges(request_, tmp_path):
     parsed("trainer", "start", *words)
     variables = {each["name"]: each["value"] for each in container["env"]}
     assert variables["ARCHIVE_DB"] == "bolt+s://db:7687" and variables["ARCHIVE_HOME"] == "/var/lib/archive"
+    assert int(variables["OMP_NUM_THREADS"]) >= 1
     # Not the file of this machine: the one of the secret.
     assert variables["ARCHIVE_PASSWORD_FILE"] == "/run/secrets/archive/password"
     assert {mount["name"] for mount in container["volumeMounts"]} == {each["name"] for each in pod["spec"]["volumes"]}

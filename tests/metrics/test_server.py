@@ -13,6 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from archive.errors import SettingsError, StoreUnavailableError
+from archive.metrics import reading
 from archive.metrics.reading import ArchiveReader
 from archive.metrics.server import MetricsServer
 from archive.queue import workers
@@ -108,6 +109,28 @@ def test_an_outage_is_a_metric_and_no_empty_queue():
         assert read("/queue?study=first")[0] == 503
         assert read("/healthz")[0] == 200
         assert read("/")[0] == 404
+
+
+def test_a_frozen_database_is_an_outage(monkeypatch):
+    """It keeps the connection and sends nothing; a scraper gets its answer all the same."""
+    monkeypatch.setattr(reading, "ANSWER_SECONDS", 0.2)
+    frozen = threading.Event()
+
+    class Frozen:
+        queries = 0
+
+        def read(self, work):
+            Frozen.queries += 1
+            frozen.wait()
+            raise StoreUnavailableError("away")
+
+    with served(Frozen()) as read:
+        assert values(read("/metrics")[1]) == {("archive_up",): 0}
+        assert read("/queue") == (503, '{"error": "the database does not answer"}')
+        assert read("/queue?study=first")[0] == 503
+        # No second query begins beside the first.
+        assert Frozen.queries == 1
+        frozen.set()
 
 
 def test_many_readers_cost_one_query():

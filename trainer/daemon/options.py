@@ -112,11 +112,19 @@ class TrainerOptions:
 
 @dataclass
 class Tally:
-    """Number of trials with a result, without one, and handed back or lost to another worker."""
+    """Number of trials by outcome.
+
+    Attributes:
+        complete: Those with a result.
+        failed: Those without one.
+        returned: Those that were handed back, or lost to another worker.
+        unsaved: Those with a result whose weights could not be saved.
+    """
 
     complete: int = 0
     failed: int = 0
     returned: int = 0
+    unsaved: int = 0
 
     @property
     def all(self) -> int:

@@ -67,6 +67,9 @@ class Outcomes:
         self._client.enqueue(completion_notice(claim, result), keep=keep)
         self.tally.complete += 1
         self._failures = self.refusals = 0
+        if problem := result.environment.get("weights"):
+            log.warning("weights not saved proposal=%s reason=%r", claim.id, problem)
+            self.tally.unsaved += 1
         self._emit(events.ProposalCompleted(claim, result))
 
     def fail(self, claim: Claim, failed: TrialFailed) -> None:

@@ -198,9 +198,10 @@ class TrainerPaths:
             SettingsError: A location or `recipes.toml` cannot be used.
             UnknownNameError: An allowed recipe is not on this machine.
         """
-        for location in (self.weights, *self._options.weights_from):
+        check_location(self.weights, writable=True)
+        for location in self._options.weights_from:
             check_location(location)
-        check_location(self.checkpoints, "checkpoints")
+        check_location(self.checkpoints, "checkpoints", writable=True)
         self.recipes.check()
 
     def close(self) -> None:

@@ -83,11 +83,11 @@ class Trainer:
         self.paths = TrainerPaths.of(settings, self.options, home)
         self.spool = self.paths.spool(" ".join((settings.uri or "embedded", settings.database or "")))
         self.worker = f"{platform.node()}-{os.getpid()}-{secrets.token_hex(3)}"
-        self.stop_signal = StopSignal(self.options.parent)
-        self._proxies = ProxyMeasurer(archive, self.options, self.paths, self.stop_signal, lambda: bool(self.in_flight))
+        stop = self.stop_signal = StopSignal(self.options.parent)
+        self._proxies = ProxyMeasurer(archive, self.options, self.paths, stop, lambda: bool(self.in_flight))
         self.observers = [*observers, self._proxies.observe]
         self._emit = partial(events.notify, self.observers)
-        self.client = StoreClient(archive, self.worker, self.options, self.spool, self._emit)
+        self.client = StoreClient(archive, self.worker, self.options, self.spool, self._emit, stop.requested)
         self.outcomes = Outcomes(self.client, self.paths, self.options, self._emit)
         self.executor = executor or LocalExecutor(self.paths.scratch)
         self.time_limit = TimeLimit(self.options)

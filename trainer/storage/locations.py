@@ -6,6 +6,7 @@ that package's configuration, never from the URL.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -18,18 +19,22 @@ _LOGIN = re.compile("://((?:(?!::).)*)@")
 """The login of each address in a URL: fsspec chains them, `simplecache::sftp://…`."""
 
 
-def check_location(root: Path | str, what: str = "weights") -> None:
-    """Check that trials can save files at a location, without connecting to it.
+def check_location(root: Path | str, what: str = "weights", *, writable: bool = False) -> None:
+    """Check that trials can use files at a location, without connecting to it.
 
     Args:
         root: A folder or an fsspec URL.
         what: The files, for the message.
+        writable: Whether trials save files there; a folder of this machine is then looked at.
 
     Raises:
         SettingsError: The address is of no known kind, carries a password, or is in the memory of a process, which
-            ends with the trial.
+            ends with the trial; or the folder cannot be written.
     """
-    if local_folder(root) is not None:
+    folder = local_folder(root)
+    if folder is not None:
+        if writable:
+            _check_writable(folder, what)
         return
     _check_login(str(root))
     import fsspec
@@ -92,6 +97,17 @@ def printable(uri: str) -> str:
 def reason_of(error: Exception) -> str:
     """Return the reason of an error of a file system, for messages."""
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error) or type(error).__name__
+
+
+def _check_writable(folder: Path, what: str) -> None:
+    above = next(each for each in (folder, *folder.absolute().parents) if os.path.exists(each))
+    if not above.is_dir():
+        problem = "it is no folder"
+    else:
+        problem = "" if os.access(above, os.W_OK | os.X_OK) else "no permission"
+    if problem:
+        where = "" if above == folder else f" ({above})"
+        raise SettingsError(f"{what} cannot be kept at {folder}: {problem}{where}")
 
 
 def _check_login(uri: str) -> None:

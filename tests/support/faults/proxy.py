@@ -28,6 +28,8 @@ class Proxy:
         self._server = (host, port)
         self._open: set[socket.socket] = set()
         self._listener: socket.socket | None = None
+        self._flows = threading.Event()
+        self._flows.set()
         self.port = 0
         self.begin()
 
@@ -37,8 +39,17 @@ class Proxy:
         self.port = int(self._listener.getsockname()[1])
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
+    def freeze(self) -> None:
+        """Keep all connections, accept new ones, and forward nothing until `thaw`."""
+        self._flows.clear()
+
+    def thaw(self) -> None:
+        """Forward what has come meanwhile, and go on."""
+        self._flows.set()
+
     def end(self) -> None:
         """Break all connections, and refuse new ones."""
+        self.thaw()
         if self._listener is not None:
             with suppress(OSError):
                 self._listener.shutdown(socket.SHUT_RDWR)
@@ -66,6 +77,7 @@ class Proxy:
     def _forward(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(1 << 16):
+                self._flows.wait()
                 target.sendall(data)
         for each in (source, target):
             with suppress(OSError):

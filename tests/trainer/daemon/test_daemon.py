@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import threading
 import time
+from dataclasses import replace
 
 import psutil
 import pytest
 
+from archive.api import Archive
+from archive.database.connection import Connection
 from archive.queue import workers
 from archive.store.records import State
+from archive.trainer.daemon.options import Tally, TrainerOptions
+from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.storage import weights_file
 from tests.support import serve, wait_until
+from tests.support.commands import shell
 from tests.support.daemons import NETS, in_thread, propose, running, states
 
 
@@ -36,6 +43,20 @@ def test_proposals_become_evaluations(archive, run):
     assert worker.host
     assert worker.device.startswith("cpu")
     assert str(os.getpid()) in worker.id
+
+
+@pytest.mark.lasts(6)
+def test_weights_that_cannot_be_saved_are_said(archive, store_settings, tmp_path, caplog):
+    (proposal,) = propose(archive, NETS[:1], budget=1)
+    with Connection.open(replace(store_settings, weights="ftp://127.0.0.1:1/weights")) as connection:
+        options = TrainerOptions(threads=1, device="cpu", idle_seconds=0.3)
+        tally = Trainer(Archive(connection), options, home=tmp_path / "trainer").run()
+    assert tally == Tally(complete=1, unsaved=1)
+    assert f"weights not saved proposal={proposal.id}" in caplog.text
+    with shell(store_settings, tmp_path) as user:
+        again = ("search", "--study", "study", "--agent", "random", "--trainers", "0")
+        assert "127.0.0.1" in json.loads(user.types(*again, "--json").stdout)["best"]["unsaved"]
+        assert "not saved: " in user.types(*again).stdout
 
 
 def test_one_seed_gives_one_value_in_any_study(archive, run):

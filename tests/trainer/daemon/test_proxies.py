@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 
@@ -64,7 +65,10 @@ def test_trained_networks_and_a_sample_are_measured_once(archive, run):
     # The process measures what the command measures.
     task = registry.get("diabetes")
     own = ProxyMeasurement(task, task.protocol())(NETS[1])
-    assert found[NETS[1].key] == pytest.approx(own, rel=1e-4)
+    known = {name: value for name, value in own.items() if math.isfinite(value)}
+    assert {name: value for name, value in found[NETS[1].key].items() if value is not None} == pytest.approx(
+        known, rel=1e-4
+    )
     # Another study and another trainer have nothing to measure but what is new.
     before, new = measured(archive), net("mlp", "relu/24 linear")
     propose(archive, [*NETS[:1], new], name="other")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 
 from archive.database import message_size
@@ -425,6 +428,34 @@ def test_claim_whose_answer_was_lost_is_found_again(archive, own, monkeypatch):
     own.flush()
     assert archive.proposals.get(again.id).state is State.COMPLETE
     assert other.token != again.token
+
+
+def test_a_call_without_an_answer_is_given_up(monkeypatch):
+    """The loop that watches the trials goes on, and no second call begins beside the first."""
+    monkeypatch.setattr(store_link, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(store_link, "PARTING_SECONDS", 0.2)
+    monkeypatch.setattr(store_link, "BACKOFF_SECONDS", 0.0)
+    happened, stop, frozen, calls = [], [], threading.Event(), []
+
+    def call():
+        calls.append(len(calls))
+        frozen.wait()
+        return "answer"
+
+    link = store_link.StoreLink(happened.append, lambda: bool(stop))
+    begin = time.monotonic()
+    assert link.call(call) is None
+    assert 0.5 <= time.monotonic() - begin < 5
+    assert link.call(call) is None and calls == [0]
+    assert [type(event).__name__ for event in happened] == ["StoreUnreachable"]
+    frozen.set()
+    assert wait_until(lambda: link.call(call)) == "answer" and calls == [0, 1]
+    assert [type(event).__name__ for event in happened] == ["StoreUnreachable", "StoreReachable"]
+    frozen.clear()
+    monkeypatch.setattr(store_link, "ANSWER_SECONDS", 60.0)
+    stop.append(True)
+    assert link.call(call) is None
+    frozen.set()
 
 
 def test_a_fleet_does_not_return_together_after_an_outage(monkeypatch):

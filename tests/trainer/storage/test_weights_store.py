@@ -132,6 +132,16 @@ def test_unusable_location_is_refused_by_the_check(place, said):
         locations.check_location(place)
 
 
+def test_a_folder_that_cannot_be_written_is_refused_by_the_check(tmp_path):
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file", tmp_path / "file" / "below", f"file://{tmp_path}/file/below"):
+        locations.check_location(place)
+        with pytest.raises(SettingsError, match=r"cannot be kept at .*file.*: it is no folder"):
+            locations.check_location(place, writable=True)
+    locations.check_location(tmp_path / "new" / "folder", writable=True)
+    assert not (tmp_path / "new").exists()
+
+
 def test_unreachable_location_passes_the_check(tmp_path):
     locations.check_location("ftp://127.0.0.1:1/weights")
     locations.check_location(tmp_path)

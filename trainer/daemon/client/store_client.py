@@ -19,10 +19,10 @@ import os
 import platform
 import time
 import uuid
-from contextlib import suppress
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from archive.errors import ArchiveError, StoreError
+from archive.errors import ArchiveError
 from archive.queue import workers
 from archive.queue.capabilities import Capabilities, ClaimFilter
 from archive.queue.updates import Notice
@@ -62,17 +62,24 @@ class StoreClient:
         options: How the daemon works.
         spool: Where results, failures and releases wait until they are delivered.
         emit: Receives deliveries and outages.
+        stopping: Returns whether the daemon was asked to stop.
 
     Attributes:
         keeper: Renews the leases; `arrive` starts its thread.
     """
 
     def __init__(
-        self, archive: Archive, worker: str, options: TrainerOptions, spool: ResultSpool, emit: events.Observer
+        self,
+        archive: Archive,
+        worker: str,
+        options: TrainerOptions,
+        spool: ResultSpool,
+        emit: events.Observer,
+        stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self._archive, self._worker, self._options = archive, worker, options
         self._spool, self._adopt_at = spool, 0.0
-        self._link = StoreLink(emit)
+        self._link = StoreLink(emit, stopping)
         self._pace = QueuePace(options.longest_pause, WakeUpReceiver(archive.connection.settings))
         self._cancellation = WakeUpReceiver(archive.connection.settings, CANCELLED)
         # All clients of an embedded archive share its home: each receives the wake-up of a cancellation.
@@ -137,8 +144,7 @@ class StoreClient:
         self.keeper.close()
         # An unreachable store infers it from the silence.
         if not self.unreachable:
-            with suppress(StoreError):
-                workers.leave(self._archive.connection, self._worker)
+            self._link.call(lambda: workers.leave(self._archive.connection, self._worker))
 
     def claim(
         self, most: int, study: str | None = None, *, memory_bytes: int | None = None, alone_bytes: int | None = None

@@ -1,4 +1,4 @@
-{{/* Name of the release's objects; at most 40 characters, so that suffixes fit into 63. */}}
+{{/* Name of the release's objects; at most 40 characters, so that most suffixes fit into 63. */}}
 {{- define "archive.fullname" -}}
 {{- if contains .Chart.Name .Release.Name -}}
 {{- .Release.Name | trunc 40 | trimSuffix "-" -}}

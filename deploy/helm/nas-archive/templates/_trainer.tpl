@@ -37,7 +37,12 @@ spec:
         {{- range .trainer.args }}
         - {{ . | quote }}
         {{- end }}
-      env: {{- include "archive.workEnv" .root | nindent 8 }}
+      env:
+        {{- include "archive.workEnv" .root | nindent 8 }}
+        {{- with (.trainer.resources.requests | default dict).cpu }}
+        # A request of cores limits no process: without this, each would use all cores of its node.
+        - {name: OMP_NUM_THREADS, value: {{ max 1 (div (ternary 0 (int (toString .)) (hasSuffix "m" (toString .))) (int $.trainer.slots)) | quote }}}
+        {{- end }}
       {{- with .root.Values.envFrom }}
       envFrom: {{- toYaml . | nindent 8 }}
       {{- end }}
