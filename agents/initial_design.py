@@ -36,6 +36,8 @@ MATCH (:Study {name: $study})-[:PROPOSED]->(p:Proposal) WHERE $begin <= p.number
 RETURN p.number AS number, p.agent AS agent, p.request AS request, p.based_on AS based_on ORDER BY number
 """
 """Calls of agents in a study, from one number of a proposal to another. Proposals are numbered in their order."""
+_FIRST = 10
+"""Number of proposals that tell whether a study began warm."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def gain(archive: Archive, snapshot: Snapshot) -> Gain | None:
         the design; no agent of it has an initial design; or none of the initial networks has a value.
     """
     study, best = snapshot.study, snapshot.incumbent
-    if best is None or best.value is None or best.state is not State.COMPLETE or archive.studies.sources(study.name):
+    if best is None or best.value is None or best.state is not State.COMPLETE or _began_warm(archive, study.name):
         return None
     initial = initial_numbers(archive, snapshot)
     values = [view.value for view in _complete(snapshot) if view.number in initial and view.value is not None]
@@ -100,6 +102,15 @@ def initial_numbers(archive: Archive, snapshot: Snapshot) -> frozenset[int]:
             left = max(sizes[agent][_with_proxies(basis)] - evaluated - pending, 0)
             initial.update(numbers[:left] if evaluated else numbers)
     return frozenset(initial)
+
+
+def _began_warm(archive: Archive, study: str) -> bool:
+    """Whether a study has sources, or had some that were deleted: its first proposals read other studies."""
+    if archive.studies.sources(study):
+        return True
+    rows = archive.query(_CALLS, {"study": study, "begin": 0, "end": _FIRST}, limit=_FIRST).rows
+    read = ((from_json(basis) or {}).get("observations") for *_, basis in rows)
+    return any(set(observed) - {study} for observed in read if isinstance(observed, Mapping))
 
 
 def _first_calls(archive: Archive, snapshot: Snapshot, most: int) -> list[tuple[Any, ...]]:

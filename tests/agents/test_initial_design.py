@@ -98,6 +98,10 @@ def test_nothing_is_said_where_the_record_does_not_tell(archive):
     archive.studies.create(Study("none", "t", "t/1", "mlp", "value", budget=3))
     assert gain(archive, archive.studies.snapshot("none")) is None
     assert gain(archive, search(archive, [0.5, 0.7], name="warm", warm=["one"], n_initial=3)) is None
+    # Nor after its source was deleted: the record of its proposals names it.
+    archive.studies.delete("one")
+    assert archive.studies.sources("warm") == []
+    assert gain(archive, archive.studies.snapshot("warm")) is None
     # A network that a person enqueues belongs to no design.
     opened(archive, "told", SPACE).enqueue(SPACE.initial_pool()[0])
     assert initial_numbers(archive, archive.studies.snapshot("told")) == frozenset()
