@@ -56,8 +56,7 @@ def test_a_node_that_is_stopped_and_continued_doubles_nothing(archive, store_set
     assert [each.value for each in archive.studies.evaluations("study")] == [0.25]
 
 
-@pytest.mark.lasts(12)
-@pytest.mark.every_server
+@pytest.mark.lasts(10)
 def test_a_frozen_database_keeps_no_trainer_from_stopping(archive, store_settings, tmp_path, monkeypatch):
     """It holds the connection and sends nothing: the trial saves its state, and ends within the grace."""
     monkeypatch.setattr(daemon, "refuse_address", lambda *_: None)  # The proxy stands before the embedded server, too.
@@ -71,7 +70,7 @@ def test_a_frozen_database_keeps_no_trainer_from_stopping(archive, store_setting
         own = replace(store_settings, home=tmp_path, uri=uri, user=user, password=password, database=database)
         with Connection.open(own) as connection:
             options = TrainerOptions(
-                device="cpu", threads=1, study="study", checkpoint_seconds=0.0, parting_seconds=5.0
+                device="cpu", threads=1, study="study", checkpoint_seconds=0.0, parting_seconds=2.0
             )
             trainer = daemon.Trainer(Archive(connection), options, home=tmp_path / "trainer")
             trained = []
@@ -80,7 +79,6 @@ def test_a_frozen_database_keeps_no_trainer_from_stopping(archive, store_setting
             thread.start()
             wait_until(lambda: any(isinstance(event, events.EpochTrained) for event in trained), 60, "an epoch")
             proxy.freeze()
-            time.sleep(1.0)
             begin = time.monotonic()
             trainer.stop()
             thread.join(60)
