@@ -176,6 +176,18 @@ class StudyList(Document):
     studies: list[StudyItem]
 
 
+class RecipeVersionItem(JsonObject):
+    """Results of one version of the recipe.
+
+    Attributes:
+        version: Digest of its file, or release of its package.
+        evaluations: Number of results.
+    """
+
+    version: str
+    evaluations: int
+
+
 class StudyDocument(Document, StudyItem):
     """One study with its proposals.
 
@@ -186,6 +198,7 @@ class StudyDocument(Document, StudyItem):
             each objective, if one has.
         nearest: The result of the smallest violation, where none meets the constraints; else null.
         pareto: Pareto set of several objectives; null with one, or without results.
+        recipe_versions: Versions of the recipe that the results come from; empty for the default recipe.
         proposals: By number.
     """
 
@@ -194,6 +207,7 @@ class StudyDocument(Document, StudyItem):
     incumbent: str | None
     nearest: NearestItem | None
     pareto: ParetoItem | None
+    recipe_versions: list[RecipeVersionItem]
     proposals: list[ProposalItem]
 
 

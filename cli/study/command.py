@@ -25,6 +25,7 @@ from archive.cli.study import best, export, log, plot, watch
 from archive.cli.study.constraints import nearest_item, unmet
 from archive.cli.study.items import proposal_item, study_item
 from archive.cli.study.pareto import pareto_item, print_pareto
+from archive.cli.study.recipe_versions import recipe_versions, several
 from archive.errors import UsageError
 from archive.quantities import counted
 from archive.store.studies.budget import described as described_budget
@@ -87,6 +88,7 @@ def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
     with open_archive(ctx) as archive:
         snapshot = archive.studies.snapshot(name)
         sources = [row._asdict() for row in contributed(archive, name)]
+        versions = recipe_versions(archive, snapshot.study)
     stored, best = snapshot.study, snapshot.incumbent
     described = study_item(stored, snapshot.counts, None if best is None else best.value)
     described["warm_started_from"] = [row["study"] for row in sources]
@@ -97,7 +99,7 @@ def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
             row["couplings"] = [{"number": at, "coupling": rho} for at, rho in row["couplings"].items()]
         nearest = nearest_item(snapshot)
         about = {"sources": sources, "incumbent": best and best.id, "nearest": nearest, "pareto": pareto}
-        print_json({**described, **about, "proposals": proposals})
+        print_json({**described, **about, "recipe_versions": versions, "proposals": proposals})
         return
     rungs = Rungs.of(stored.config)
     counts = {state: count for state, count in described["counts"].items() if count}
@@ -111,6 +113,8 @@ def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
         print_line((f"{'incumbent':<18}", "bold"), shown, wrap=True)
     elif (line := unmet(snapshot)) is not None:
         print_line(line, wrap=True)
+    if (line := several(versions)) is not None:
+        print_message((line, "yellow"), wrap=True)
     if pareto is not None:
         print_pareto(pareto)
     if sources:

@@ -110,6 +110,20 @@ def test_a_study_without_a_value_has_no_best(archive, user):
     assert json.loads(done.stdout)["proposals"] == []
 
 
+@pytest.mark.every_server
+def test_results_of_two_versions_of_a_recipe_are_said(archive, user):
+    propose(archive, cells(5), protocol="digits/1+recipe:mine")
+    for version in ("sha256:aa", "sha256:aa", "sha256:bb"):
+        assert "of the recipe" not in user.types("study", "show", "study").stderr
+        complete(archive, 0.5, environment={"recipe_version": version})
+    told = " ".join(user.types("study", "show", "study").stderr.split())
+    assert "results of 2 versions of the recipe, which are not comparable: sha256:aa (2), sha256:bb (1)" in told
+    document = json.loads(user.types("study", "show", "study", "--json").stdout)
+    assert document["recipe_versions"] == [
+        {"version": "sha256:aa", "evaluations": 2}, {"version": "sha256:bb", "evaluations": 1},
+    ]  # fmt: skip
+
+
 def test_a_terminal_shows_the_latest_proposals_and_all_on_demand(archive, user, monkeypatch):
     monkeypatch.setattr(command, "SHOWN", 3)
     propose(archive, cells(4))
