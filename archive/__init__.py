@@ -1,4 +1,4 @@
-"""A graph database of every neural architecture you evaluate, and search agents that learn from all of them.
+"""A graph database of every neural architecture you evaluate, and search agents that learn from it.
 
     import archive
 

@@ -223,17 +223,17 @@ def _check_uri(uri: str) -> None:
     except ValueError:
         raise SettingsError(f"not an address: {shown!r} (expected neo4j://host:7687)") from None
     if "@" in uri:
-        way_out = "set ARCHIVE_USER, and ARCHIVE_PASSWORD or ARCHIVE_PASSWORD_FILE"
-        raise SettingsError(f"the address {shown!r} must not carry a login: {way_out}")
+        raise SettingsError(f"the address {shown!r} must not carry a login: set ARCHIVE_USER and ARCHIVE_PASSWORD_FILE")
     if parts.scheme not in SCHEMES or not host:
         near = [*difflib.get_close_matches(parts.scheme, SCHEMES, n=1), "neo4j"][0]
         raise SettingsError(f"not the address of a Neo4j server: {shown!r} (expected for instance {near}://host:7687)")
-    if parts.path.strip("/") or parts.query or parts.fragment:
+    # The driver takes the query of neo4j:// for a routing context, such as a policy, and ignores everything else.
+    ignored = parts.path.strip("/") + parts.fragment + ("" if parts.scheme.startswith("neo4j") else parts.query)
+    if ignored or "database" in parts.query or "password" in parts.query:
         raise SettingsError(f"the address {shown!r} must end with the port: ARCHIVE_DATABASE names a database")
 
 
 def _without_secrets(uri: str) -> str:
-    """Return an address without what may be a login, and without a query."""
     scheme, separator, rest = uri.partition("://") if "://" in uri else ("", "", uri)
     return f"{scheme}{separator}{rest.rpartition('@')[2]}".partition("?")[0]
 

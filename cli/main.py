@@ -129,7 +129,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "sho
 )
 @click.pass_context
 def archive(ctx: click.Context, /, **settings: str | None) -> None:
-    """A graph database of every neural architecture you evaluate, and search agents that learn from all of them.
+    """A graph database of every neural architecture you evaluate, and search agents that learn from it.
 
     Start with: archive search --agent nasbot
     """

@@ -82,7 +82,7 @@ def _ineligible(study: Study, source: Study, agent: Agent | None) -> str | None:
     if agent is not None and not agent.transfers:
         return (
             f"its task is {source.task} ({source.protocol}), and the agent {agent.kind} learns from its own task "
-            "alone; `archive agents` shows those that learn from others"
+            "alone; archive agents NAME says whether an agent learns from others"
         )
     return None
 

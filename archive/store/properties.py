@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 CURVE = "curve_"
+UNSAVED_WEIGHTS = "weights_not_saved"
+"""Key of an evaluation's environment: why its weights could not be saved."""
 METRIC = "metric_"
 PROXY = "proxy_"
 EPOCH = "epoch"

@@ -73,7 +73,10 @@ def make(name: str, file: Path, path: Path | None, force: bool, as_json: bool) -
 
     if name not in RELEASES:
         raise UnknownNameError("table", name, RELEASES)
-    target = path or data_folders()[-1] / reader.NAMED[name].files[0]
+    # Where searches look first: beside the present file, if there is one.
+    present = _file(name)
+    folder = data_folders()[-1] if present is None else Path(present).parent
+    target = path or folder / reader.NAMED[name].files[0]
     new_file.check_free(target, force=force)
     content, rows = encoded(RELEASES[name].rows(file), compress=target.suffix == ".gz")
     if not rows:

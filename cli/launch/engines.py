@@ -130,6 +130,10 @@ def _without_left_out(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if not (value is None or value is False or value == ())}
 
 
+_ELSEWHERE = ("idle", "wait", "grace", "slots")
+"""Options of [trainer] in config.toml that mean the same on any machine."""
+
+
 def planned(
     settings: Settings,
     launcher: Launcher,
@@ -155,10 +159,12 @@ def planned(
     from archive.launchers import options, records
     from archive.launchers.fleet import TrainerFleet
 
-    # The table [trainer] of config.toml is before the launcher's defaults, and behind the command line.
-    defaults = [*launcher.arguments, "--grace", f"{launcher.grace_seconds:g}s"]
-    pairs = zip(defaults[::2], defaults[1::2], strict=True)
-    every = [word for name, value in pairs if name.removeprefix("--") not in settings.trainer for word in (name, value)]
+    # The table [trainer] of config.toml is before the launcher's defaults, and behind the command line. The trainers
+    # get its values as options: their home may be another one.
+    given = dict(zip(launcher.arguments[::2], launcher.arguments[1::2], strict=True))
+    given["--grace"] = f"{launcher.grace_seconds:g}s"
+    given |= {f"--{name}": str(settings.trainer[name]) for name in _ELSEWHERE if name in settings.trainer}
+    every = [word for pair in given.items() for word in pair]
     every += [] if study is None else ["--study", study]
     every += arguments
     parsed = trainer_options(every)

@@ -164,8 +164,8 @@ def search(
     """Search for architectures: an agent proposes, trainers train, the archive stores every result.
 
     The same command again resumes the study, and so does --study NAME alone. Options that are left out take the study's
-    values. An option that contradicts the study is refused; only the agent and the budget may change. Finished results
-    survive a killed process.
+    values. An option that contradicts the study is refused; only the agent and the budget may change, and --warm-start
+    adds sources. Finished results survive a killed process.
 
     A search ends after --budget evaluations, or when every network of a small space is evaluated. A network that any
     study has evaluated by the same task, protocol and recipe gets that result without training, except with --retrain.

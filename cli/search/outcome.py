@@ -11,6 +11,7 @@ from archive.cli.study.constraints import constraint_items, nearest_item
 from archive.cli.study.estimates import best_view, best_views, estimate_item
 from archive.cli.study.pareto import objective_items, pareto_item
 from archive.quantities import counted
+from archive.store.properties import UNSAVED_WEIGHTS
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent
@@ -125,7 +126,7 @@ def _best(archive: Archive, last: Snapshot, best: ProposalView, task: Task | Tab
 def _unsaved(archive: Archive, evaluation: str) -> str | None:
     """Return why the weights of an evaluation could not be saved; None for none, or where there are none."""
     rows = archive.query("MATCH (e:Evaluation {id: $id}) RETURN e.environment", {"id": evaluation}).rows
-    reason = json.loads(rows[0][0] or "{}").get("weights") if rows else None
+    reason = json.loads(rows[0][0] or "{}").get(UNSAVED_WEIGHTS) if rows else None
     return None if reason is None else str(reason)
 
 

@@ -105,7 +105,9 @@ def _by_estimate(snapshot: Snapshot, ranked: Sequence[Recommendation]) -> list[d
 
 def _print(study: Study, items: list[dict[str, Any]]) -> None:
     """Write a table; with columns for metrics on test data, costs, constrained quantities, and weights, where known."""
-    tested = sorted({metric for item in items for metric in item["metrics"] if metric.startswith(TEST)})
+    tested = sorted(
+        {metric for item in items for metric in item["metrics"] if metric.startswith(TEST)} - {study.objective}
+    )
     kept = ["weights"] if any(item["weights"] for item in items) else []
     constrained = (each.name for each in study.constraints if each.name not in (study.objective, *tested))
     asked = dict.fromkeys((*SHOWN_COSTS, *constrained))

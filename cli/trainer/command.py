@@ -39,7 +39,8 @@ log = logging.getLogger("archive.trainer")
 def trainer() -> None:
     """Run a trainer, or show the trainers of an archive.
 
-    `archive trainer [OPTIONS]` without a command is `archive trainer start [OPTIONS]`.
+    `archive trainer [OPTIONS]` without a command is `archive trainer start [OPTIONS]`, whose options are in
+    `archive trainer start --help`.
     """
 
 

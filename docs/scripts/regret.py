@@ -146,7 +146,7 @@ def table(measured: dict[str, Any]) -> str:
     return "\n".join(
         [
             "Mean regret on CIFAR-10 of NAS-Bench-201, in points of accuracy below the best cell: validation accuracy",
-            "after 12 epochs of one seed, without noise; cells that compute the same function count once. Each search",
+            "after 12 epochs of one seed, without noise; isomorphic cells without dead layers count once. Each search",
             f"has {measured['seeds']} seeds; all agents begin with the same {STARTS} random cells of a seed.",
             "The defaults were chosen on this table, which favours them over published settings and baselines.",
             "",

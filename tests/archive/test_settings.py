@@ -115,7 +115,8 @@ def test_a_database_in_an_address_is_refused(tmp_path, end):
     """The driver would ignore it, and a command would work on another database."""
     with pytest.raises(SettingsError, match="ARCHIVE_DATABASE names a database"):
         load(home=tmp_path, uri=f"neo4j://host:7687{end}", environment={})
-    assert load(home=tmp_path, uri="neo4j://host:7687/", environment={}).uri == "neo4j://host:7687/"
+    for uri in ("neo4j://host:7687/", "neo4j://host:7687?policy=europe", "neo4j+s://host?region=a&policy=b"):
+        assert load(home=tmp_path, uri=uri, environment={}).uri == uri
 
 
 def test_a_password_is_never_shown(tmp_path):

@@ -6,12 +6,14 @@ import json
 
 import pytest
 
+from archive.cli.launch.engines import planned
 from archive.cli.search.interruption import InterruptedBySignal
 from archive.errors import LaunchError
 from archive.launchers import queue_length, records, registry
 from archive.launchers.fleet import fleets_folder
 from archive.launchers.local import LocalLauncher
 from archive.queue import workers
+from archive.settings import Settings
 from tests.support.clusters.launchers import stand_in, until
 from tests.support.commands import shell
 from tests.support.json_documents import check
@@ -24,6 +26,18 @@ def user(archive, store_settings, tmp_path, monkeypatch):
     with shell(store_settings, tmp_path) as opened:
         yield opened
         opened.types("launch", "stop", "--all")
+
+
+def test_the_table_of_a_configuration_reaches_trainers_with_another_home(tmp_path):
+    table = {"idle": "1h", "grace": "20min", "slots": 4, "lease": "60s"}
+    settings = Settings(tmp_path, uri="bolt://db:7687", trainer=table)
+    launcher = registry.create_from("slurm", settings)
+    fleet = planned(settings, launcher, None, None, (0, 1), ())
+    assert fleet.arguments == ("--idle", "1h", "--wait", "10min", "--grace", "20min", "--slots", "4")
+    assert (fleet.slots, fleet.grace_seconds) == (4, 1200.0)
+    # The command line comes first.
+    fleet = planned(settings, launcher, None, None, (0, 1), ("--slots", "2", "--grace", "5s"))
+    assert (fleet.slots, fleet.grace_seconds) == (2, 5.0)
 
 
 def test_a_fleet_is_started_listed_and_stopped(user, archive):

@@ -234,13 +234,18 @@ def test_a_name_that_is_no_label_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cpu", "slots", "threads"), [("4", 2, "2"), (4, 1, "4"), ("500m", 1, "1"), ("2", 8, "1"), ("2.5", 1, "1")]
+    ("cpu", "slots", "threads"),
+    [("4", 2, "2"), (4, 1, "4"), ("500m", 1, "1"), ("4000m", 2, "2"), ("2", 8, "1"), ("2.5", 1, "2"), (7.5, 1, "7")],
 )
 def test_a_trainer_uses_the_cores_that_it_requests(tmp_path, cpu, slots, threads):
     own = {"slots": slots, "autoscaling": False, "resources": {"requests": {"cpu": cpu}}}
     templates = dict(pods(render(tmp_path, {"trainers": {"default": own}})))
     (container,) = containers(templates["lab-nas-archive-trainer-default"])
     assert {"name": "OMP_NUM_THREADS", "value": threads} in container["env"]
+    # The last one of a name wins in Kubernetes.
+    of_site = {"env": [{"name": "OMP_NUM_THREADS", "value": "16"}], "trainers": {"default": own}}
+    (container,) = containers(dict(pods(render(tmp_path, of_site)))["lab-nas-archive-trainer-default"])
+    assert [each["value"] for each in container["env"] if each["name"] == "OMP_NUM_THREADS"][-1] == "16"
 
 
 @pytest.mark.parametrize(

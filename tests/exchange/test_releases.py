@@ -23,6 +23,7 @@ from archive.cli.main import archive as archive_command
 from archive.errors import UsageError
 from archive.exchange.releases import tables
 from archive.exchange.releases.nasbench101 import LENGTHS
+from archive.exchange.releases.pickles import content_of
 from archive.spaces.tables.reader import Table
 from archive.trainer.tasks.benchmark_tables import NB101
 from tests.exchange.nasbench_files import CELLS, framed, row, trainings
@@ -281,6 +282,59 @@ def test_a_made_table_is_found(archive, store_settings, shared_data, tmp_path):
         assert json.loads(user.types("import", "table", "nbmacro", "--json").stdout)["evaluations"] == 40
     values = [each.value for each in archive.studies.evaluations(task="nbmacro", protocol="nbmacro/1")]
     assert sorted(values) == pytest.approx(sorted(float(each["mean_acc"]) / 100 for each in expected))
+
+
+def test_a_table_is_made_where_searches_find_it(shared_data, tmp_path, monkeypatch):
+    """A file in the folder `data` comes before one beside that folder."""
+    monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path))
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "nbmacro.csv.gz").write_bytes(b"old")
+    (tmp_path / "release.json").write_text(json.dumps(macro(published(shared_data, "nasbenchmacro_cifar10.csv.gz", 5))))
+    arguments = ["table", "make", "nbmacro", str(tmp_path / "release.json")]
+    assert "exists" in str(CliRunner().invoke(archive_command, arguments).exception)
+    assert CliRunner().invoke(archive_command, [*arguments, "--force"]).exit_code == 0
+    assert len(Table.named("nbmacro")) == 5
+    assert not (tmp_path / "nbmacro.csv.gz").exists()
+
+
+class Reduced:
+    """Pickles as a call, with a state."""
+
+    def __init__(self, function, arguments, state=None):
+        self.reduced = (function, arguments) if state is None else (function, arguments, state)
+
+    def __reduce__(self):
+        return self.reduced
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Reduced(np.dtype, ("O", False, True), (3, "|", None, None, None, -1, -1, 0)),
+        Reduced(np.dtype, ("f8", False, True), (3, "x", None, None, None, -1, -1, 0)),
+        Reduced(np.dtype, ("V8", False, True)),
+        Reduced(np.dtype, (["a"],)),
+        7,
+    ],
+)
+def test_a_pickle_that_makes_addresses_of_bytes_is_refused(tmp_path, kind):
+    """numpy would take the bytes for the address of an object, and the process would end."""
+    number = Reduced(np._core.multiarray.scalar, (kind, b"A" * 8))
+    path = tmp_path / "evil.pickle.pbz2"
+    path.write_bytes(bz2.compress(pickle.dumps({"arch2infos": {0: {"12": {"arch_str": number}}}})))
+    with pytest.raises(UsageError, match=r"is refused|is no file of"):
+        list(tables.nb201(path))
+
+
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+@pytest.mark.parametrize(
+    "number", [np.float64(0.1), np.float32(0.5), np.int64(-7), np.uint8(200), np.bool_(True), np.array([2.5], ">f8")[0]]
+)
+def test_numbers_of_numpy_are_read_from_a_compressed_pickle(tmp_path, number, protocol):
+    path = tmp_path / "numbers.pickle.pbz2"
+    path.write_bytes(bz2.compress(pickle.dumps({"number": number}, protocol)))
+    found = content_of(path, "a benchmark")["number"]
+    assert found == number.item() and type(found) is type(number.item())
 
 
 def test_a_release_without_networks_is_refused(tmp_path, monkeypatch):

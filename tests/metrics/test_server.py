@@ -133,6 +133,22 @@ def test_a_frozen_database_is_an_outage(monkeypatch):
         frozen.set()
 
 
+def test_a_slow_database_is_read_late(monkeypatch):
+    """A reading that is not there in time is that of the next scrape."""
+    monkeypatch.setattr(reading, "ANSWER_SECONDS", 0.3)
+    answers = threading.Event()
+
+    class Slow:
+        def read(self, work):
+            answers.wait()
+            return [], []
+
+    with served(Slow()) as read:
+        assert values(read("/metrics")[1]) == {("archive_up",): 0}
+        answers.set()
+        assert values(read("/metrics")[1])["archive_up",] == 1
+
+
 def test_many_readers_cost_one_query():
     class Counted:
         queries = 0

@@ -131,6 +131,7 @@ def test_characters_are_decisions(tmp_path):
     for text, reason in (
         ("arch,score\n020,1\n11,2\n100,3\n012,1\n", "row 2 .* 3 decisions, got 2"),
         ("chain:a,score\nx,1\nx,2\n", "describes no choices: .* 2 to 16, got 1"),
+        ("chain:a,set:b,score\nx,u,1\ny,v,2\n", "its decisions are columns chain:NAME and set:NAME: choose one form"),
     ):
         path.write_text(text)
         with pytest.raises(UsageError, match=reason):

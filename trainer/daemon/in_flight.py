@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing import connection
 from multiprocessing.connection import Connection
@@ -19,6 +19,7 @@ from archive.trainer.daemon.limits import trial_limits
 from archive.trainer.daemon.limits.scratch import ScratchFolder
 from archive.trainer.daemon.limits.trial_memory import TrialMemory
 from archive.trainer.daemon.options import TrainerOptions
+from archive.trainer.daemon.shutdown import StopSignal
 from archive.trainer.trial.devices import Device
 from archive.trainer.trial.messages import Message, TrialFailed
 
@@ -161,6 +162,35 @@ class InFlight:
         # Trials that began together must not report together.
         self.unreported, self.report_at = False, now + pause * random.uniform(1.0, 1.1)
         return Report(*self.key, self.curve, lease_seconds)
+
+
+class Parting:
+    """The time that is left for calls to the store when the daemon stops.
+
+    The trials are interrupted at once, so that they save their states while the store does not answer.
+
+    Args:
+        signal: Requests to stop.
+        options: How long trials may take to save their states, and whether they finish first.
+        in_flight: Returns the trials.
+    """
+
+    def __init__(
+        self, signal: StopSignal, options: TrainerOptions, in_flight: Callable[[], Iterable[InFlight]]
+    ) -> None:
+        self._signal, self._options, self._in_flight = signal, options, in_flight
+        self._interrupted = False
+
+    def __call__(self) -> float | None:
+        """Return the seconds that are left; None where no stop was requested, or trials finish first."""
+        signal = self._signal
+        if signal.requested_at is None or signal.requests <= self._options.drain:
+            return None
+        if not self._interrupted:
+            self._interrupted = True
+            for each in self._in_flight():
+                each.trial.interrupt()
+        return signal.requested_at + self._options.parting_seconds - time.monotonic()
 
 
 def wait(in_flight: Sequence[InFlight], deadline: float, idle: Callable[[float], None]) -> None:

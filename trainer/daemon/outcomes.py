@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from archive.queue.updates import Release
+from archive.store.properties import UNSAVED_WEIGHTS
 from archive.store.records import Claim, Result
 from archive.trainer.daemon import events
 from archive.trainer.daemon.client.store_client import StoreClient
@@ -67,7 +68,7 @@ class Outcomes:
         self._client.enqueue(completion_notice(claim, result), keep=keep)
         self.tally.complete += 1
         self._failures = self.refusals = 0
-        if problem := result.environment.get("weights"):
+        if problem := result.environment.get(UNSAVED_WEIGHTS):
             log.warning("weights not saved proposal=%s reason=%r", claim.id, problem)
             self.tally.unsaved += 1
         self._emit(events.ProposalCompleted(claim, result))

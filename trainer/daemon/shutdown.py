@@ -37,13 +37,9 @@ class StopSignal:
         self.requests += 1
         self.requested_at = self.requested_at or time.monotonic()
 
-    def requested(self) -> bool:
-        """Whether a stop was requested."""
-        return self.requests > 0
-
     def stopping(self) -> bool:
         """Whether a stop was requested, or the parent is gone."""
-        return self.requested() or self.parent_gone()
+        return self.requests > 0 or self.parent_gone()
 
     def parent_gone(self) -> bool:
         """Whether there was a parent, and it has ended."""

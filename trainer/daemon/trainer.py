@@ -41,7 +41,7 @@ from archive.trainer.daemon import events, retry, table_answers
 from archive.trainer.daemon.client.store_client import BATCH, StoreClient
 from archive.trainer.daemon.devices.choice import TrainerDevices
 from archive.trainer.daemon.executors import LocalExecutor, TrialExecutor
-from archive.trainer.daemon.in_flight import InFlight, is_paused, wait
+from archive.trainer.daemon.in_flight import InFlight, Parting, is_paused, wait
 from archive.trainer.daemon.limits.time_limit import TimeLimit
 from archive.trainer.daemon.options import TICK_SECONDS, Tally, TrainerOptions
 from archive.trainer.daemon.outcomes import Outcomes
@@ -87,7 +87,8 @@ class Trainer:
         self._proxies = ProxyMeasurer(archive, self.options, self.paths, stop, lambda: bool(self.in_flight))
         self.observers = [*observers, self._proxies.observe]
         self._emit = partial(events.notify, self.observers)
-        self.client = StoreClient(archive, self.worker, self.options, self.spool, self._emit, stop.requested)
+        calls = self.spool, self._emit, Parting(stop, self.options, lambda: self.in_flight)
+        self.client = StoreClient(archive, self.worker, self.options, *calls)
         self.outcomes = Outcomes(self.client, self.paths, self.options, self._emit)
         self.executor = executor or LocalExecutor(self.paths.scratch)
         self.time_limit = TimeLimit(self.options)
@@ -172,9 +173,8 @@ class Trainer:
         if self.in_flight:
             return False
         idle = self.client.idle_seconds(self._busy_at)
-        if options.once and (self.tally.all or idle > options.tick):
-            return True
-        return options.idle_seconds is not None and idle > options.idle_seconds
+        is_done = options.once and (self.tally.all or idle > options.tick)
+        return bool(is_done) or (options.idle_seconds is not None and idle > options.idle_seconds)
 
     def _claim(self) -> None:
         """Fill the free slots; while a table answers at once, claim many at a time for a moment."""
@@ -208,7 +208,7 @@ class Trainer:
                 self.outcomes.release(claim, "no device has room for it now")
                 return False
             spec = self.paths.spec(claim, task, device, self.slots)
-            spec = inheritance.with_inherited_weights(self.archive, spec, self.paths.readable)
+            spec = self.client.ask(partial(inheritance.with_inherited_weights, self.archive, spec, self.paths.readable))
             trial, scratch = self.executor.start(spec)
         except StoreUnavailableError as error:
             self.outcomes.release(claim, str(error))

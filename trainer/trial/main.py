@@ -19,6 +19,7 @@ from typing import Any
 
 from archive.errors import TrainingError, WeightsError
 from archive.queue.causes import Cause
+from archive.store.properties import UNSAVED_WEIGHTS
 from archive.store.records import Result, Weights
 from archive.trainer.recipes.base import Resources, Stop
 from archive.trainer.recipes.context import TrialContext
@@ -187,8 +188,9 @@ def _result_of(attempt: _Attempt) -> Result:
     saved, problem = None, ""
     if outcome.weights and outcome.ended != Stop.RUNG:
         saved, problem = _saved(spec, outcome.weights, lambda: attempt.send(Heartbeat()))
+    environment.pop(UNSAVED_WEIGHTS, None)  # A recipe's own entry is none of ours.
     if problem:
-        environment["weights"] = problem
+        environment[UNSAVED_WEIGHTS] = problem
     log.info("finished value=%.6g ended=%s seconds=%.3f", outcome.value, outcome.ended, outcome.seconds)
     return Result(
         value=outcome.value,

@@ -1,7 +1,7 @@
 """Pickled files of benchmarks, read without executing their code.
 
-A pickle can name any function. Here it may name numpy's numbers and arrays and the containers of Python, and is refused
-when it names anything else. The whole content is read into memory, a few times its size on disk.
+A pickle can name any function. Here it may name numpy's numbers and the containers of Python, and is refused when it
+names anything else. The whole content is read into memory, a few times its size on disk.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 import bz2
 import collections
 import pickle
+import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
+
+import numpy as np
 
 from archive.errors import UsageError
 
@@ -49,16 +52,7 @@ def content_of(path: Path, benchmark: str) -> Mapping[Any, Any]:
 
 
 class HarmlessUnpickler(pickle.Unpickler):
-    """An unpickler that knows numbers, arrays and containers only."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        """Read from a file."""
-        super().__init__(file)
-        self._known = {
-            name if isinstance(each, tuple) else f"{each.__module__}.{each.__qualname__}": found
-            for each in _harmless()
-            for found, name in [each if isinstance(each, tuple) else (each, "")]
-        }
+    """An unpickler that knows numbers and containers only; numbers of numpy become those of Python."""
 
     def find_class(self, module: str, name: str) -> Any:
         """Return a known object by its name.
@@ -66,10 +60,54 @@ class HarmlessUnpickler(pickle.Unpickler):
         Raises:
             pickle.UnpicklingError: It is not known.
         """
-        known = self._known.get(f"{module}.{name}")
+        known = _KNOWN.get(f"{module}.{name}")
         if known is None:
             raise pickle.UnpicklingError(f"GLOBAL {module}.{name} is not known")
         return known
+
+
+class NumberType:
+    """The type of a number of numpy, as its pickles describe it.
+
+    numpy's own type is not made from a file: its pickled state could declare bytes to be addresses of objects.
+
+    Args:
+        text: Kind and size, as in `f8`.
+    """
+
+    def __init__(self, text: str, *_: Any) -> None:
+        if not isinstance(text, str) or not _NUMBER.fullmatch(text):
+            raise pickle.UnpicklingError(f"GLOBAL numpy.dtype {text!r:.20} is no number")
+        self.text, self.order = text, "<"
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Take the order of the bytes, the second item of numpy's state."""
+        if state[1] not in ("<", ">", "=", "|"):
+            raise pickle.UnpicklingError("the order of bytes is not known")
+        self.order = str(state[1])
+
+
+def _number(kind: NumberType, data: Any) -> float | int | bool:
+    """Return a number from its bytes, as `numpy.core.multiarray.scalar` does."""
+    if not isinstance(kind, NumberType):
+        raise pickle.UnpicklingError("a number has no type")
+    # Python 2 and protocol 2 wrote bytes as text in Latin-1.
+    content = data.encode("latin-1") if isinstance(data, str) else data
+    (value,) = np.frombuffer(content, kind.order.replace("|", "=") + kind.text)
+    found: float | int | bool = value.item()
+    return found
+
+
+_NUMBER = re.compile(r"[biuf](1|2|4|8)")
+_KNOWN: dict[str, Any] = {
+    "numpy.dtype": NumberType,
+    "numpy.core.multiarray.scalar": _number,
+    "numpy._core.multiarray.scalar": _number,
+    "_codecs.encode": lambda text, encoding: text.encode("latin-1") if encoding == "latin1" else None,
+    "collections.OrderedDict": dict,
+    "collections.defaultdict": lambda *_: {},
+    **{f"builtins.{each.__name__}": each for each in (dict, list, set)},
+}
 
 
 def _compressed(path: Path) -> Any:
@@ -87,16 +125,14 @@ def _of_torch(path: Path) -> Any:
 
 
 def _harmless() -> list[Any]:
-    """Return the objects that a file may name, those of numpy as pickled by its releases 1 and 2."""
+    """Return the objects that a file of torch may name, those of numpy as pickled by its releases 1 and 2."""
     import _codecs
 
-    import numpy as np
     from numpy._core import multiarray
 
-    made_by = (multiarray.scalar, multiarray._reconstruct)
     return [
-        *((each, f"numpy.{core}.multiarray.{each.__name__}") for core in ("core", "_core") for each in made_by),
-        *(np.ndarray, np.dtype, np.dtypes.Float64DType, np.dtypes.Float32DType, np.dtypes.Int64DType),
+        *((multiarray.scalar, f"numpy.{core}.multiarray.scalar") for core in ("core", "_core")),
+        *(np.dtype, np.dtypes.Float64DType, np.dtypes.Float32DType, np.dtypes.Int64DType),
         (_codecs.encode, "_codecs.encode"),
         *(collections.OrderedDict, collections.defaultdict, dict, list, set),
     ]

@@ -43,6 +43,10 @@ def choice_form(
         SettingsError: The columns make no space of choices.
     """
     whole = [row for row in rows if len(row) == len(head)]
+    if len(used := [form for form in FORMS if any(name.startswith(f"{form}:") for name in head)]) > 1:
+        raise SettingsError(
+            f"its decisions are columns {' and '.join(f'{form}:NAME' for form in used)}: choose one form"
+        )
     for form in FORMS:
         places = [at for at, name in enumerate(head) if name.startswith(f"{form}:")]
         if places:

@@ -442,7 +442,7 @@ def test_a_call_without_an_answer_is_given_up(monkeypatch):
         frozen.wait()
         return "answer"
 
-    link = store_link.StoreLink(happened.append, lambda: bool(stop))
+    link = store_link.StoreLink(happened.append, lambda: 0.0 if stop else None)
     begin = time.monotonic()
     assert link.call(call) is None
     assert 0.5 <= time.monotonic() - begin < 5
@@ -456,6 +456,37 @@ def test_a_call_without_an_answer_is_given_up(monkeypatch):
     stop.append(True)
     assert link.call(call) is None
     frozen.set()
+
+
+def test_a_store_that_is_slow_is_not_away(monkeypatch):
+    """After an answer that came too late, the next call has the time that it takes; so has one at the end."""
+    monkeypatch.setattr(store_link, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(store_link, "BACKOFF_SECONDS", 0.0)
+    stop, calls = [], []
+
+    def call():
+        calls.append(time.sleep(0.6))
+        return "answer"
+
+    link = store_link.StoreLink(lambda _: None, lambda: 5.0 if stop else None)
+    assert link.call(call) is None
+    wait_until(lambda: len(calls) == 1)
+    assert link.call(call) == "answer"
+    stop.append(True)
+    assert link.call(call) == "answer" and len(calls) == 3
+
+
+def test_the_loop_asks_for_other_things_by_the_same_link(make):
+    own = make()
+    assert own.ask(lambda: None) is None
+    with pytest.raises(ZeroDivisionError):
+        own.ask(lambda: 1 / 0)
+
+    def away():
+        raise StoreUnavailableError("no server answers")
+
+    with pytest.raises(StoreUnavailableError, match="the store does not answer"):
+        own.ask(away)
 
 
 def test_a_fleet_does_not_return_together_after_an_outage(monkeypatch):

@@ -20,9 +20,9 @@ import platform
 import time
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from archive.errors import ArchiveError
+from archive.errors import ArchiveError, StoreUnavailableError
 from archive.queue import workers
 from archive.queue.capabilities import Capabilities, ClaimFilter
 from archive.queue.updates import Notice
@@ -39,6 +39,7 @@ from archive.trainer.daemon.result_spool import ResultSpool
 if TYPE_CHECKING:
     from archive.api import Archive
 
+T = TypeVar("T")
 log = logging.getLogger("archive.trainer")
 
 BATCH = 128
@@ -62,7 +63,7 @@ class StoreClient:
         options: How the daemon works.
         spool: Where results, failures and releases wait until they are delivered.
         emit: Receives deliveries and outages.
-        stopping: Returns whether the daemon was asked to stop.
+        stopping: Returns the seconds that a call may take although the daemon was asked to stop; None where it was not.
 
     Attributes:
         keeper: Renews the leases; `arrive` starts its thread.
@@ -75,7 +76,7 @@ class StoreClient:
         options: TrainerOptions,
         spool: ResultSpool,
         emit: events.Observer,
-        stopping: Callable[[], bool] = lambda: False,
+        stopping: Callable[[], float | None] = lambda: None,
     ) -> None:
         self._archive, self._worker, self._options = archive, worker, options
         self._spool, self._adopt_at = spool, 0.0
@@ -138,6 +139,18 @@ class StoreClient:
         about: dict[str, Any] = {**own, **lists, "memory_bytes": capabilities.memory_bytes, **properties}
         workers.arrive(self._archive.connection, self._worker, **about)
         self.keeper.start()
+
+    def ask(self, request: Callable[[], T]) -> T:
+        """Return the answer to a request of the daemon's loop.
+
+        Raises:
+            StoreUnavailableError: There is no answer.
+            ArchiveError: Any error that is no fault of the server.
+        """
+        answer = self._link.call(lambda: (request(),))
+        if answer is None:
+            raise StoreUnavailableError("the store does not answer")
+        return answer[0]
 
     def depart(self) -> None:
         """Record that this worker has stopped; without that, a silent worker counts as stale."""

@@ -1,9 +1,9 @@
 """Calls to the store across its outages: a failed call is followed by a pause without calls.
 
 A server that is frozen, or behind a cable that was cut, keeps its connections and sends nothing. The driver waits for
-minutes then. So each call has a thread of its own, and is given up after `ANSWER_SECONDS`, or soon after a request to
-stop: the daemon's loop watches its trials. A call that was given up may still succeed; it is repeated, as after a lost
-connection, when it has ended.
+minutes then. So each call has a thread of its own, and is given up after a while, sooner when the daemon stops: its
+loop watches the trials. A call that was given up may still succeed; when it has ended it is repeated, as after a lost
+connection, with more time where it had an answer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 from archive.errors import QueryError, StoreError, StoreUnavailableError
 from archive.trainer.daemon import events
@@ -26,9 +26,15 @@ BACKOFF_SECONDS = 2.0
 MOST_BACKOFFS = 8
 """Longest pause, as a multiple of the first."""
 ANSWER_SECONDS = 20.0
-"""Longest wait for the answer to a call."""
+"""Longest wait for the answer to a call, unless an earlier one took longer."""
+MOST_SECONDS = 60.0
+"""The same after calls that took longer."""
+
+
 PARTING_SECONDS = 2.0
-"""The same after a request to stop."""
+"""Least time of a call when the daemon stops."""
+_LOOK_SECONDS = 0.5
+"""Time between two looks whether the daemon stops."""
 
 
 class StoreLink:
@@ -36,7 +42,7 @@ class StoreLink:
 
     Args:
         emit: Receives the beginning and the end of each outage.
-        stopping: Returns whether the daemon was asked to stop.
+        stopping: Returns the seconds that a call may take although the daemon was asked to stop; None where it was not.
 
     Attributes:
         contact: Time of the last answer, in seconds since 1970.
@@ -44,13 +50,14 @@ class StoreLink:
         outage_since: Beginning of the present outage, by `time.monotonic`; None while the store answers.
     """
 
-    def __init__(self, emit: events.Observer, stopping: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, emit: events.Observer, stopping: Callable[[], float | None] = lambda: None) -> None:
         self.contact = time.time()
         self.retry_at = 0.0
         self.outage_since: float | None = None
         self._emit, self._stopping = emit, stopping
         self._failures = 0
-        self._unfinished: threading.Thread | None = None
+        self._answer_seconds = ANSWER_SECONDS
+        self._unfinished: _Call[Any] | None = None
 
     @property
     def unreachable(self) -> bool:
@@ -93,28 +100,24 @@ class StoreLink:
         return answer
 
     def _answer(self, request: Callable[[], T]) -> T:
-        if self._unfinished is not None and self._unfinished.is_alive():
-            raise StoreUnavailableError("an earlier call has no answer yet")
-        answers: list[T] = []
-        errors: list[BaseException] = []
+        if (earlier := self._unfinished) is not None:
+            if not earlier.ends_within(lambda: 0.0 if self._stopping() is None else PARTING_SECONDS):
+                raise StoreUnavailableError("an earlier call has no answer yet")
+            # The store is slow, and not away: the next call gets the time that it needs.
+            needed = 2.0 * earlier.seconds if earlier.answers else 0.0
+            self._answer_seconds = min(max(needed, ANSWER_SECONDS), MOST_SECONDS)
+            self._unfinished = None
+        call = _Call(request)
+        if not call.ends_within(self._limit):
+            self._unfinished = call
+            raise StoreUnavailableError(f"a call has no answer after {time.monotonic() - call.begin:.0f} s")
+        if call.errors:
+            raise call.errors[0]
+        return call.answers[0]
 
-        def run() -> None:
-            try:
-                answers.append(request())
-            except BaseException as error:
-                errors.append(error)
-
-        thread, begin = threading.Thread(target=run, name="store-call", daemon=True), time.monotonic()
-        thread.start()
-        while thread.is_alive():
-            thread.join(PARTING_SECONDS / 4)
-            waited = time.monotonic() - begin
-            if waited > (PARTING_SECONDS if self._stopping() else ANSWER_SECONDS) and thread.is_alive():
-                self._unfinished = thread
-                raise StoreUnavailableError(f"a call has no answer after {waited:.0f} s")
-        if errors:
-            raise errors[0]
-        return answers[0]
+    def _limit(self) -> float:
+        left = self._stopping()
+        return self._answer_seconds if left is None else min(max(left, PARTING_SECONDS), self._answer_seconds)
 
     def _fail(self, error: StoreError) -> None:
         log.warning("store is unreachable, will retry: %s", error)
@@ -123,3 +126,39 @@ class StoreLink:
         if self.outage_since is None:
             self.outage_since = time.monotonic()
             self._emit(events.StoreUnreachable(str(error)))
+
+
+class _Call(Generic[T]):
+    """A call in a thread of its own.
+
+    Attributes:
+        begin: Its begin, by `time.monotonic`.
+        seconds: Its duration, once it has ended.
+        answers: Its answer, if it has one.
+        errors: Its error, if it has one.
+    """
+
+    def __init__(self, request: Callable[[], T]) -> None:
+        self.begin, self.seconds = time.monotonic(), 0.0
+        self.answers: list[T] = []
+        self.errors: list[BaseException] = []
+        self._request = request
+        self._thread = threading.Thread(target=self._run, name="store-call", daemon=True)
+        self._thread.start()
+
+    def ends_within(self, limit: Callable[[], float]) -> bool:
+        """Wait for its end until a time after now that may change meanwhile, and return whether it has ended."""
+        begin = time.monotonic()
+        while self._thread.is_alive():
+            left = begin + limit() - time.monotonic()
+            if left <= 0:
+                return False
+            self._thread.join(min(left, _LOOK_SECONDS))
+        return True
+
+    def _run(self) -> None:
+        try:
+            self.answers.append(self._request())
+        except BaseException as error:
+            self.errors.append(error)
+        self.seconds = time.monotonic() - self.begin

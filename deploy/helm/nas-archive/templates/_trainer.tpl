@@ -38,11 +38,12 @@ spec:
         - {{ . | quote }}
         {{- end }}
       env:
-        {{- include "archive.workEnv" .root | nindent 8 }}
         {{- with (.trainer.resources.requests | default dict).cpu }}
-        # A request of cores limits no process: without this, each would use all cores of its node.
-        - {name: OMP_NUM_THREADS, value: {{ max 1 (div (ternary 0 (int (toString .)) (hasSuffix "m" (toString .))) (int $.trainer.slots)) | quote }}}
+        {{- $cores := ternary (div (trimSuffix "m" (toString .) | int) 1000) (floor (float64 .) | int) (hasSuffix "m" (toString .)) }}
+        # A request of cores limits no process: without this, each would use all cores of its node. `env` overrides it.
+        - {name: OMP_NUM_THREADS, value: {{ max 1 (div $cores (int $.trainer.slots)) | quote }}}
         {{- end }}
+        {{- include "archive.workEnv" .root | nindent 8 }}
       {{- with .root.Values.envFrom }}
       envFrom: {{- toYaml . | nindent 8 }}
       {{- end }}
