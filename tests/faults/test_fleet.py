@@ -86,6 +86,9 @@ def test_a_frozen_database_keeps_no_trainer_from_stopping(archive, store_setting
             assert not thread.is_alive()
             assert list((tmp_path / "trainer" / "checkpoints").rglob("*"))
             proxy.thaw()
+            # The calls that were given up end with their sessions, before the connection does.
+            calls = {"store-call", "lease-keeper"}
+            wait_until(lambda: not [each for each in threading.enumerate() if each.name in calls], 60, "their end")
     # The grace, two seconds of patience with the database, and a slow machine.
     assert stopped < 30
     assert archive.proposals.get(proposal.id).state in (State.RUNNING, State.WAITING)

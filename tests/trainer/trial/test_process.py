@@ -79,7 +79,7 @@ def test_weights_that_cannot_be_saved_do_not_cost_the_result(tmp_path):
     *_, last = told(TrialProcess(job(registry.get("diabetes"), tmp_path / "weights")))
     assert isinstance(last, TrialFinished)
     assert last.result.weights is None
-    assert "cannot write weights" in last.result.environment["weights"]
+    assert "cannot write weights" in last.result.environment["weights_not_saved"]
 
 
 @pytest.mark.parametrize(
