@@ -12,8 +12,8 @@ Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (201
 | learning_rate_output, norm_output  | own             | the decision layer                                          |
 | dropout_input                      | own             | `dropout` of the network's input                            |
 
-`training` is not in the paper. Evaluations without hyperparameters (by other agents) were trained by the protocol,
-whose values an agent does not know: there the parameters do not exist, a case that the kernel is defined for.
+`training` is not in the paper. Evaluations without hyperparameters (by other agents) were trained by the protocol.
+An agent does not know the protocol's values, so that these parameters count as absent, which the kernel allows.
 
 Codes are those of `Conditional.encode`: in [0, 1] for numbers, the position of a choice, NaN for absent parameters.
 """

@@ -38,6 +38,7 @@ _UNUSABLE_LOGIN = {
 }
 # ArcadeDB's message to one transaction about a record that another deletes or moves before the commit.
 _GONE_MEANWHILE = re.compile(r"RecordNotFoundException|record #\d+:\d+ not found", re.IGNORECASE)
+_HEAP_FULL = "Query heap budget exceeded"
 _DISK_FULL = re.compile(r"no space left|disk (is )?full|quota exceeded", re.IGNORECASE)
 
 
@@ -68,6 +69,11 @@ def translate(error: Exception, address: str, user: str, database: str | None) -
         )
     if isinstance(error, TransientError | ConnectionPoolError):
         return StoreError(f"the server at {address} is too busy: {_line(text)}")
+    if _HEAP_FULL in text:
+        return QueryError(
+            "the answer needs more memory than the embedded server may use: narrow the query, or restart the server "
+            "(archive db stop) with a larger heap_mb (ARCHIVE_HEAP_MB)"
+        )
     return QueryError(text)
 
 

@@ -62,12 +62,12 @@ ORDER BY study, source
 
 NUMBERS = "MATCH (:Study {name: $name})-[:PROPOSED]->(p:Proposal) RETURN collect(p.number) AS numbers"
 
+# ArcadeDB follows a pattern from its left end: from the workers, each proposal would cost all claims of the archive.
 PROPOSALS = """
 UNWIND $ids AS id
 MATCH (p:Proposal {id: id})
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-RETURN properties(p) AS properties, e.id AS result,
-       [(w:Worker)-[c:CLAIMED]->(p) | [w.id, c.at, properties(c)]] AS claims
+RETURN properties(p) AS properties, e.id AS result, [(p)<-[c:CLAIMED]-(w) | [w.id, c.at, properties(c)]] AS claims
 ORDER BY p.number
 """
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, LiteralString, TypeVar
+from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 
+from archive.database.late_call import LateCall
 from archive.errors import StoreError, StoreUnavailableError
 from archive.queue import depth, workers
 from archive.queue.depth import QueueDepth
@@ -72,7 +72,7 @@ class ArchiveReader:
     def __init__(self, connection: Connection, clock: Callable[[], float] = time.monotonic) -> None:
         self._connection, self._clock = connection, clock
         self._lock = threading.Lock()
-        self._begun: dict[str, _Begun[Any]] = {}
+        self._begun: dict[str, LateCall[Any]] = {}
         self._last: tuple[float, ArchiveReading] | None = None
         self._last_studies: tuple[float, StudyNames] | None = None
 
@@ -93,11 +93,12 @@ class ArchiveReader:
             return last
         # A reading that comes late is that of the next scrape; no second one begins beside it.
         begun = self._begun.pop(read.__name__, None)
-        future = begun if begun is not None and not begun.is_stale else _Begun(read)
-        if not future.ended(ANSWER_SECONDS):
-            self._begun[read.__name__] = future
+        if begun is None or time.monotonic() - begun.ended > LATE_SECONDS:
+            begun = LateCall(read, "reading")
+        if not begun.ends_within(ANSWER_SECONDS):
+            self._begun[read.__name__] = begun
             return self._clock(), absent
-        return self._clock(), future.result()
+        return self._clock(), begun.answer()
 
     def _reading(self) -> ArchiveReading:
         try:
@@ -124,36 +125,3 @@ def _problem(error: StoreError) -> str:
         # The port needs no login: it must not tell the database's address, which is in the error.
         return SILENT
     return f"the database refuses the queries: {type(error).__name__}"
-
-
-class _Begun(Generic[T]):
-    """A reading in a thread of its own."""
-
-    def __init__(self, read: Callable[[], T]) -> None:
-        self._read, self._readings, self._errors = read, list[T](), list[Exception]()
-        self._ended_at = math.inf
-        self._thread = threading.Thread(target=self._run, name="reading", daemon=True)
-        self._thread.start()
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether it ended too long ago to be shown."""
-        return time.monotonic() - self._ended_at > LATE_SECONDS
-
-    def ended(self, seconds: float) -> bool:
-        """Wait for its end, and return whether it has ended."""
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
-
-    def result(self) -> T:
-        """Return the reading, or raise its error."""
-        if self._errors:
-            raise self._errors[0]
-        return self._readings[0]
-
-    def _run(self) -> None:
-        try:
-            self._readings.append(self._read())
-        except Exception as error:
-            self._errors.append(error)
-        self._ended_at = time.monotonic()

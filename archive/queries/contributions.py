@@ -50,11 +50,14 @@ def contributions(rows: QueryResult) -> QueryResult:
     known = {(row[0], row[2]): _Point(*row[:5]) for row in rows.rows} if table else {}
     last = {row[0]: row[2] for row in rows.rows}
     used: dict[tuple[str, str, str], _Used] = defaultdict(_Used)
+    basis, makers = None, dict[str, set[tuple[str, int]]]()
     for row in table:
-        makers: dict[str, set[tuple[str, int]]] = defaultdict(set)
-        for point in _points(row["based_on"], last):
-            if point in known:
-                makers[known[point].agent or "?"].add(point)
+        # The proposals of one call of an agent follow each other, and have one basis.
+        if row["based_on"] != basis:
+            basis, makers = row["based_on"], defaultdict(set)
+            for point in _points(basis, last):
+                if point in known:
+                    makers[known[point].agent or "?"].add(point)
         for maker, points in makers.items():
             entry = used[row["study"], row["agent"] or "?", maker]
             entry.proposals += 1

@@ -2,6 +2,8 @@
 // A step to a better network has a positive gain, also if smaller values are better.
 // The best is a result that meets the constraints of the study, of a whole training and with a finite value of each
 // objective, if there is one. A whole training has no gain over one that paused at a rung, nor the other way round.
+// The archive finds the path by generations, of parents that the study proposed before their children: this text, which
+// follows every path, takes too long where thousands of networks descend from each other.
 // $study    Name of the study.
 MATCH (s:Study {name: $study})-[:PROPOSED]->(:Proposal)-[:RESULTED_IN]->(e:Evaluation)-[:OF]->(best:Architecture)
 WHERE NOT isNaN(e.value)
@@ -24,6 +26,7 @@ WITH reverse(nodes(path)) AS networks, reverse(relationships(path)) AS morphs
 UNWIND range(0, size(networks) - 1) AS step
 WITH step, networks[step] AS network, CASE WHEN step > 0 THEN networks[step - 1] END AS parent,
      CASE WHEN step > 0 THEN morphs[step - 1].operations ELSE [] END AS operations
+// steps: the networks, each with its parent and the operations that made it.
 MATCH (s:Study {name: $study})
 MATCH (network)<-[:OF]-(p:Proposal {study: $study})
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)

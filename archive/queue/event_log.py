@@ -45,7 +45,6 @@ RETURN p.id AS id, p.number AS number, p.state AS state, p.architecture AS archi
        p.retried AS retried,
        e.value AS value, e.epochs AS epochs, e.seconds AS seconds, e.device AS device,
        e.answered_from AS answered_from
-ORDER BY number
 """
 
 CLAIMS = """
@@ -153,7 +152,9 @@ class EventFollower:
 
 def _entries(connection: Connection, study: str, proposal: str | None, since: int | None) -> list[Entry]:
     def work(tx: ManagedTransaction) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        proposals = tx.run(PROPOSALS, study=study, id=proposal, since=since).data()
+        # Not sorted by the server: ArcadeDB sorts in its heap, which many thousand records exceed.
+        found = tx.run(PROPOSALS, study=study, id=proposal, since=since).data()
+        proposals = sorted(found, key=lambda row: row["number"])
         return proposals, tx.run(CLAIMS, ids=[row["id"] for row in proposals]).data()
 
     proposals, claims = connection.read(work)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from archive.database.connection import Connection
 
+# Sorted by the reader: ArcadeDB sorts in its heap, which the records of many thousand proposals exceed.
 LIST = """
 MATCH (s:Study {name: $study})-[:PROPOSED]->(p:Proposal)
 WHERE $states IS NULL OR p.state IN $states
 RETURN properties(p) AS proposal
-ORDER BY p.number
 """
 
 GET = """
@@ -67,7 +67,7 @@ def of_study(connection: Connection, study: str, states: Iterable[State] | None 
     """Return the proposals of a study by number, all or those in some states."""
     names = None if states is None else [state.value for state in states]
     rows = connection.read(lambda tx: tx.run(LIST, study=study, states=names).data())
-    return [proposal_from(row["proposal"]) for row in rows]
+    return sorted((proposal_from(row["proposal"]) for row in rows), key=lambda proposal: proposal.number)
 
 
 def of_ids(connection: Connection, ids: Sequence[str]) -> list[Proposal]:

@@ -94,7 +94,7 @@ ON CREATE SET m.operations = row.operations
 DETAILS = """
 MATCH (a:Architecture {key: $key})
 RETURN properties(a) AS properties,
-       [(parent:Architecture)-[:MORPHED_INTO]->(a) | parent.key] AS parents,
+       [(a)<-[:MORPHED_INTO]-(parent) | parent.key] AS parents,
        [(a)-[:MORPHED_INTO]->(child:Architecture) | child.key] AS children
 """
 

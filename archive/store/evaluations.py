@@ -38,7 +38,7 @@ BATCH = 500
 _WHOLE = ("number", "agent", "architecture", "hyperparameters", "evaluation")
 _SCALARS = ("id", "value", "epochs", "answered_from", "partial", "created", "seed")
 
-# `{evaluation}` is an expression for the properties of `e`.
+# `{evaluation}` is an expression for the properties of `e`. Sorted by the reader: ArcadeDB sorts in its heap.
 OF_TASK = """
 MATCH (t:Task) WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $protocol)
 MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
@@ -47,7 +47,6 @@ OPTIONAL MATCH (e)<-[:RESULTED_IN]-(p:Proposal)<-[:PROPOSED]-(s:Study)
 RETURN {evaluation} AS evaluation, s.name AS study, coalesce(s.direction, t.direction) AS direction,
        p.number AS number, p.agent AS agent, a.key AS architecture, t.name AS task, t.protocol AS protocol,
        p.hyperparameters AS hyperparameters
-ORDER BY study, number, e.id
 """
 
 ONE = """
@@ -174,7 +173,8 @@ class Evaluations:
         Without `curves`, theirs are empty.
         """
         query = OF_TASK.format(evaluation="properties(e)" if curves else result_columns.WITHOUT_CURVES)
-        return self._read(query, task=task, space=space, protocol=protocol)
+        found = self._read(query, task=task, space=space, protocol=protocol)
+        return sorted(found, key=lambda one: (one.study is None, one.study or "", one.number or 0, one.id))
 
     def add(
         self,

@@ -14,7 +14,7 @@ class TallyDocument(Document):
         complete: Trials with a result.
         failed: Trials without one; with no others, the exit code is 3.
         returned: Trials that were handed back, or taken away.
-        unsaved: Trials with a result whose weights could not be saved.
+        unsaved: Trials that have a result, but no weights, because these could not be saved.
     """
 
     complete: int

@@ -28,6 +28,8 @@ from archive.store import (
 )
 from archive.store.studies import deletion, studies
 from archive.store.weights import retention
+from tests.archive.test_layout import MODULES
+from tests.support import ROOT
 from tests.support.stores import cells, propose
 
 pytestmark = pytest.mark.dialect
@@ -118,3 +120,10 @@ def operators(plan):
         plan["operatorType"].partition("@")[0],
         *(name for part in plan.get("children", []) for name in operators(part)),
     ]
+
+
+def test_no_comprehension_begins_with_all_nodes_of_a_label():
+    """ArcadeDB follows a pattern from its left end: a new variable there costs all nodes of its label for each row."""
+    texts = [path.read_text(encoding="utf-8") for path in (*MODULES, *ROOT.glob("archive/queries/*.cypher"))]
+    assert sum("[(p)<-[c:CLAIMED]-(w)" in text for text in texts) == 1
+    assert not [found for text in texts for found in re.findall(r"\[\(\w+:\w+[^)]*\)<?-\[[^\n]*", text)]

@@ -7,11 +7,12 @@ process.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
+
+from archive.database.late_call import LateCall
 
 T = TypeVar("T")
 
@@ -60,21 +61,9 @@ def call_with_timeout(
         on_wait: Called at intervals meanwhile.
         wait_seconds: The interval.
     """
-    answers: list[T] = []
-    errors: list[Exception] = []
-
-    def run() -> None:
-        try:
-            answers.append(work())
-        except Exception as error:
-            errors.append(error)
-
-    thread, deadline = threading.Thread(target=run, daemon=True), time.monotonic() + seconds
-    thread.start()
-    while thread.is_alive() and (left := deadline - time.monotonic()) > 0:
-        thread.join(min(left, wait_seconds))
-        if thread.is_alive():
-            on_wait()
-    if errors:
-        raise errors[0]
-    return answers[0] if answers else None
+    call, deadline = LateCall(work, "remote storage"), time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        if call.ends_within(min(left, wait_seconds)):
+            return call.answer()
+        on_wait()
+    return call.answer() if call.ends_within(0.0) else None

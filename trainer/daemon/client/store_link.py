@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import logging
 import random
-import threading
 import time
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
+from archive.database.late_call import LateCall
 from archive.errors import QueryError, StoreError, StoreUnavailableError
 from archive.trainer.daemon import events
 
@@ -29,12 +29,8 @@ ANSWER_SECONDS = 20.0
 """Longest wait for the answer to a call, unless an earlier one took longer."""
 MOST_SECONDS = 60.0
 """The same after calls that took longer."""
-
-
 PARTING_SECONDS = 2.0
 """Least time of a call when the daemon stops."""
-_LOOK_SECONDS = 0.5
-"""Time between two looks whether the daemon stops."""
 
 
 class StoreLink:
@@ -57,7 +53,7 @@ class StoreLink:
         self._emit, self._stopping = emit, stopping
         self._failures = 0
         self._answer_seconds = ANSWER_SECONDS
-        self._unfinished: _Call[Any] | None = None
+        self._unfinished: LateCall[Any] | None = None
 
     @property
     def unreachable(self) -> bool:
@@ -104,16 +100,14 @@ class StoreLink:
             if not earlier.ends_within(lambda: 0.0 if self._stopping() is None else PARTING_SECONDS):
                 raise StoreUnavailableError("an earlier call has no answer yet")
             # The store is slow, and not away: the next call gets the time that it needs.
-            needed = 2.0 * earlier.seconds if earlier.answers else 0.0
+            needed = 2.0 * (earlier.ended - earlier.began) if earlier.has_answer else 0.0
             self._answer_seconds = min(max(needed, ANSWER_SECONDS), MOST_SECONDS)
             self._unfinished = None
-        call = _Call(request)
+        call = LateCall(request, "store-call")
         if not call.ends_within(self._limit):
             self._unfinished = call
-            raise StoreUnavailableError(f"a call has no answer after {time.monotonic() - call.begin:.0f} s")
-        if call.errors:
-            raise call.errors[0]
-        return call.answers[0]
+            raise StoreUnavailableError(f"a call has no answer after {time.monotonic() - call.began:.0f} s")
+        return call.answer()
 
     def _limit(self) -> float:
         left = self._stopping()
@@ -126,39 +120,3 @@ class StoreLink:
         if self.outage_since is None:
             self.outage_since = time.monotonic()
             self._emit(events.StoreUnreachable(str(error)))
-
-
-class _Call(Generic[T]):
-    """A call in a thread of its own.
-
-    Attributes:
-        begin: Its begin, by `time.monotonic`.
-        seconds: Its duration, once it has ended.
-        answers: Its answer, if it has one.
-        errors: Its error, if it has one.
-    """
-
-    def __init__(self, request: Callable[[], T]) -> None:
-        self.begin, self.seconds = time.monotonic(), 0.0
-        self.answers: list[T] = []
-        self.errors: list[BaseException] = []
-        self._request = request
-        self._thread = threading.Thread(target=self._run, name="store-call", daemon=True)
-        self._thread.start()
-
-    def ends_within(self, limit: Callable[[], float]) -> bool:
-        """Wait for its end until a time after now that may change meanwhile, and return whether it has ended."""
-        begin = time.monotonic()
-        while self._thread.is_alive():
-            left = begin + limit() - time.monotonic()
-            if left <= 0:
-                return False
-            self._thread.join(min(left, _LOOK_SECONDS))
-        return True
-
-    def _run(self) -> None:
-        try:
-            self.answers.append(self._request())
-        except BaseException as error:
-            self.errors.append(error)
-        self.seconds = time.monotonic() - self.begin
