@@ -126,11 +126,21 @@ def test_files_and_folders_that_are_named_exist(name):
         assert (ROOT / path).exists() or (ROOT / "archive" / path).exists(), f"{name} names {path}"
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"])
 def test_links_outside_the_site_lead_somewhere(name):
     links = re.findall(r"\]\(([^)#]+)", (ROOT / name).read_text(encoding="utf-8"))
     assert links
     assert not [link for link in links if "://" not in link and not (ROOT / link).exists()]
+
+
+def test_the_version_is_the_same_in_every_file():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.search(r"^date-released: \"(.*)\"$", citation, re.MULTILINE)
+    assert f"\nversion: {project['version']}\n" in citation
+    assert released
+    assert f"\n## {project['version']} - {released[1]}\n" in changes
 
 
 def test_every_setting_is_named():
