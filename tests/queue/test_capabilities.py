@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from archive.queue import event_log, reachability, workers
+from archive.queue import event_log, leases, reachability, workers
 from archive.queue.capabilities import Capabilities, ClaimFilter
 from archive.queue.causes import Cause, MemoryNeed
 from archive.queue.updates import Failure, Release
@@ -50,6 +50,20 @@ def test_a_refused_proposal_goes_to_another_worker_without_an_attempt(archive, m
     assert [(entry.who, entry.details["cause"], entry.log) for entry in log] == [
         ("broken", "device", "the end of the log")
     ]
+
+
+def test_the_latest_refusals_are_kept(archive):
+    (waiting,) = propose(archive, cells(1))
+    earlier = [f"w{index}" for index in range(leases.MOST_REFUSALS)]
+    store_refusals = "MATCH (p:Proposal {id: $id}) SET p.refused_by = $workers"
+    archive.query(store_refusals, {"id": waiting.id, "workers": earlier}, write=True)
+
+    held = claim(archive, "latest")
+    refusal = Release(held.id, held.token, "no NVIDIA driver", Cause.DEVICE)
+    assert archive.proposals.settle([refusal]) == [True]
+
+    assert archive.proposals.get(waiting.id).refused_by == (*earlier[1:], "latest")
+    assert claim(archive, "latest") is None
 
 
 def test_a_retry_forgets_refusals(archive):

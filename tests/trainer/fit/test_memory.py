@@ -1,10 +1,12 @@
-"""Recognition of exhausted memory in torch's errors."""
+"""Memory that a process may use, and the recognition of exhausted memory in torch's errors."""
 
 from __future__ import annotations
 
+import psutil
 import pytest
 
-from archive.trainer.fit.memory import out_of_memory
+from archive.trainer.fit import memory
+from archive.trainer.fit.memory import device_memory, out_of_memory
 
 GPU = (
     "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.18 GiB of which 2.62 MiB is "
@@ -23,3 +25,25 @@ GPU = (
 )
 def test_reason_has_the_sizes_without_the_advice(message, reason):
     assert out_of_memory(RuntimeError(message)) == reason
+
+
+TOTAL = psutil.virtual_memory().total
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ({}, TOTAL),
+        ({"memory.max": "max\n"}, TOTAL),
+        ({"memory.max": "1048576\n"}, 2**20),
+        ({"memory.limit_in_bytes": "9223372036854771712\n"}, TOTAL),
+        ({"memory.max": "max\n", "memory.limit_in_bytes": "1048576\n"}, 2**20),
+        ({"memory.max": "3145728\n", "memory.limit_in_bytes": "2097152\n"}, 2 * 2**20),
+    ],
+)
+def test_the_smallest_limit_of_a_container_counts(tmp_path, monkeypatch, texts, expected):
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    limits = [str(tmp_path / "memory.max"), str(tmp_path / "memory.limit_in_bytes")]
+    monkeypatch.setattr(memory, "_LIMITS", limits)
+    assert device_memory() == expected
