@@ -15,10 +15,10 @@ from typing import Literal
 from archive import cpu_count
 from archive.errors import ArchiveError, SettingsError
 from archive.registry import Registry
-from archive.server import embedded
+from archive.server import embedded, engine
 from archive.settings import Settings
 
-PACKAGES = ("neo4j", "neo4j-rust-ext", "arcadedb-embedded", "torch", "numpy", "scipy", "numba", "scikit-learn", "POT")
+PACKAGES = ("neo4j", "neo4j-rust-ext", "torch", "numpy", "scipy", "numba", "scikit-learn", "POT")
 OPTIONAL = {"pandas": "pandas", "matplotlib": "bench", "optuna": "bench", "py2neo": "py2neo"}
 """Optional packages, and the extra that installs each."""
 LOW_DISK_BYTES = 2 * 2**30
@@ -51,6 +51,7 @@ def examine(settings: Settings) -> Iterator[Check]:
     """Yield the checks of packages, folder, credentials and server; start the embedded server for the last one."""
     yield Check("python", "ok", f"{platform.python_version()} on {platform.system()} ({sys.executable})")
     yield from _packages()
+    yield _engine()
     yield _devices()
     yield _folder(settings.home)
     yield _disk(settings.home)
@@ -84,6 +85,14 @@ def _packages() -> Iterator[Check]:
             yield Check(package, "ok", version(package))
         except PackageNotFoundError:
             yield Check(package, "note", "not installed (optional)", f"pip install 'nas-archive[{extra}]'")
+
+
+def _engine() -> Check:
+    try:
+        package = engine.installed()
+    except engine.StartFailed as error:
+        return Check("engine", "bad", str(error), f"pip install '{engine.REQUIREMENT}'")
+    return Check("engine", "ok", f"ArcadeDB {package.version} ({package.folder})")
 
 
 def _devices() -> Check:

@@ -1,14 +1,13 @@
-"""Command line and log configuration of ArcadeDB, run from the wheel `arcadedb_embedded` with its Java runtime."""
+"""Command line and log configuration of ArcadeDB, run from its package (`archive.server.engine`)."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 
+from archive.server import engine
 from archive.server.run_file import DATABASE, HOST, Folder, write_private
 
 READY_LINE = "ArcadeDB Server started"
@@ -17,11 +16,6 @@ READY_LINE = "ArcadeDB Server started"
 _TELLING = re.compile("SEVER|WARN|[Ee]rror|[Ee]xception|Unrecognized|Invalid")
 _NO_START = "initialization of VM"
 _HEAP_REFUSED = re.compile("Could not reserve enough space|Invalid maximum heap size")
-_SIDE_DOORS = re.compile("mcp|console|graphql|integration|postgresw|redisw|python-bridge")
-
-
-class StartFailed(Exception):  # noqa: N818 - internal to the supervisor's process
-    """The database did not start; the message is the end of its output."""
 
 
 _LOGGING = """\
@@ -52,10 +46,9 @@ def java_command(folder: Folder, port: int, heap_mb: int, java_options: Sequence
     on a random port. Other protocols, consoles and importers are not on the class path. LOAD CSV reads neither files
     nor URLs.
     """
-    home = package_folder()
-    jars = [str(jar) for jar in sorted((home / "jars").glob("*.jar")) if not _SIDE_DOORS.search(jar.name)]
+    package = engine.installed()
     return [
-        str(home / "jre" / "bin" / "java"),
+        str(package.java),
         f"-Xmx{heap_mb}m",
         *_JAVA_OPTIONS,
         f"-XX:ErrorFile={folder.log}/crash.log",
@@ -63,7 +56,7 @@ def java_command(folder: Folder, port: int, heap_mb: int, java_options: Sequence
         f"-Djava.util.logging.config.file={folder.logging}",
         *(f"-Darcadedb.{name}={value}" for name, value in _database_options(folder, port).items()),
         "-cp",
-        os.pathsep.join(jars),
+        os.pathsep.join(str(jar) for jar in package.jars),
         "com.arcadedb.server.ArcadeDBServer",
     ]
 
@@ -144,15 +137,3 @@ def _database_options(folder: Folder, port: int) -> dict[str, object]:
         "command.timeout": 600_000,  # backstop, in milliseconds; queries have their own limit
         "serverMetrics": "false",
     }
-
-
-def package_folder() -> Path:
-    """Return the folder of the wheel `arcadedb_embedded`, with its jars and its Java runtime.
-
-    Raises:
-        StartFailed: The wheel is not installed.
-    """
-    spec = importlib.util.find_spec("arcadedb_embedded")
-    if spec is None or spec.origin is None or not (folder := Path(spec.origin).parent).joinpath("jre").is_dir():
-        raise StartFailed("the package arcadedb-embedded is not installed: pip install arcadedb-embedded")
-    return folder

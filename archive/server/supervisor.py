@@ -2,8 +2,8 @@
 
     python -m archive.server.supervisor HOME HEAP_MB IDLE_SECONDS [JAVA_OPTION ...]
 
-One small process per folder. It holds the folder's lock, runs the database (ArcadeDB, on the Java runtime inside the
-wheel `arcadedb_embedded`) as its child, writes the run file, restarts a dead child on the same port, and ends both
+One small process per folder. It holds the folder's lock, runs the database (ArcadeDB, on the Java runtime inside its
+package) as its child, writes the run file, restarts a dead child on the same port, and ends both
 after a time without clients. `archive.server.embedded` starts it; there is no need to call it by hand.
 
 Lifetime of the two processes: the child inherits the lock, so the folder stays locked while either lives. On Linux the
@@ -30,7 +30,8 @@ from pathlib import Path
 import psutil
 
 from archive.server import arcadedb
-from archive.server.arcadedb import READY_LINE, StartFailed, write_configuration
+from archive.server.arcadedb import READY_LINE, write_configuration
+from archive.server.engine import StartFailed
 from archive.server.run_file import (
     ALREADY_RUNNING,
     HOST,

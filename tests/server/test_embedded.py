@@ -403,12 +403,6 @@ def test_java_that_cannot_start_says_why_in_one_line(home):
         embedded.ensure_running(replace(home, java_options="-Xmx1k"))
 
 
-def test_a_missing_package_is_named(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(arcadedb.StartFailed, match="pip install arcadedb-embedded"):
-        arcadedb.package_folder()
-
-
 # Secrets
 
 
