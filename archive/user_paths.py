@@ -1,4 +1,4 @@
-"""Paths as users write them, where `~` and `~name` stand for home folders; and the folders of data sets and tables.
+"""Paths and modules as users write them, where `~` and `~name` stand for home folders; folders of data and tables.
 
 | environment        | data sets and tables are in               |
 |--------------------|-------------------------------------------|
@@ -9,7 +9,11 @@
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import redirect_stdout
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from archive.errors import SettingsError
 
@@ -41,6 +45,21 @@ def expanded(path: str | os.PathLike[str]) -> Path:
     except RuntimeError:
         user = Path(path).parts[0]
         raise SettingsError(f"no home folder of {user} is known on this machine, got {os.fspath(path)!r}") from None
+
+
+def imported(module: str) -> ModuleType:
+    """Import a module that a command names; those of the current folder are found, as by `python -m`.
+
+    What the module prints goes to stderr.
+
+    Raises:
+        Exception: Whatever the import raises.
+    """
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    with redirect_stdout(sys.stderr):
+        return import_module(module)
 
 
 def home() -> Path:

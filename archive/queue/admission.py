@@ -36,7 +36,7 @@ class SuggestionLike(Protocol):
 
     Any of `acquisition`, `mean`, `std`, `priority`, `fidelity`, `hyperparameters`, `motivation`, `inspired_by` (keys),
     `repeat`, `parent` (an Architecture) and `operations` (from the parent to this network) is stored if the suggestion
-    has it.
+    has it; so are `created`, `started` and `finished`, in milliseconds since 1970.
     """
 
     @property
@@ -134,8 +134,8 @@ UNWIND $rows AS row
 MATCH (a:Architecture {{key: row.architecture}})
 USING INDEX SEEK a:Architecture(key)
 CREATE (p:Proposal {{id: row.id}})
-SET p += row, p.created = timestamp()
-{follows_from_state("p.created")}
+SET p += row, p.created = coalesce(row.created, timestamp())
+{follows_from_state("coalesce(row.finished, p.created)")}
 CREATE (s)-[:PROPOSED]->(p)
 CREATE (g)-[:MADE]->(p)
 CREATE (p)-[:OF]->(a)
@@ -257,6 +257,7 @@ def _row(request: Request, number: int, at: int, based_on: str | None) -> dict[s
         # Without an element, a list has no type that both servers agree on.
         "inspired_by": list(optional("inspired_by") or ()) or None,
         "attempts": 0,
+        **{name: optional(name) for name in ("created", "started", "finished") if optional(name) is not None},
         "request": request.token if request.tokens is None else request.tokens[at],
         "based_on": based_on,
         "seconds": _number(request.seconds),
@@ -273,14 +274,13 @@ def _state(outcome: Result | str | None) -> str | None:
 def _results(
     request: Request, rows: Iterable[Mapping[str, Any]], chosen: Iterable[int], times: Mapping[str, Mapping[str, int]]
 ) -> list[ProposalResult]:
-    if request.outcomes is None:
-        return []
-    both = [(row["id"], request.outcomes[at]) for row, at in zip(rows, chosen, strict=True)]
-    return [
-        ProposalResult(id_, State.COMPLETE, outcome, finished=times[id_]["finished"])
-        for id_, outcome in both
-        if isinstance(outcome, Result)
-    ]
+    results = []
+    for row, at in zip(rows, chosen, strict=True):
+        outcome = request.outcomes[at] if request.outcomes else None
+        if isinstance(outcome, Result):
+            state = State.PRUNED if outcome.partial else State.COMPLETE
+            results.append(ProposalResult(row["id"], state, outcome, finished=times[row["id"]]["finished"]))
+    return results
 
 
 def _number(value: Any) -> float | None:

@@ -262,7 +262,7 @@ def _incumbent(study: Study, views: tuple[ProposalView, ...]) -> ProposalView | 
 
 
 def ranked(study: Study, views: Iterable[ProposalView]) -> list[ProposalView]:
-    """Return the results that are numbers, the best first.
+    """Return the results that are finite numbers, the best first.
 
     The order is by violation of the constraints, then whole trainings before partial ones, then results with a value of
     each objective before others, then by value in the first objective.
@@ -271,7 +271,7 @@ def ranked(study: Study, views: Iterable[ProposalView]) -> list[ProposalView]:
 
 
 def _known(views: Iterable[ProposalView]) -> list[ProposalView]:
-    return [view for view in views if view.value is not None and view.value == view.value]
+    return [view for view in views if view.value is not None and math.isfinite(view.value)]
 
 
 def _rank(study: Study, view: ProposalView) -> tuple[float, bool, bool, float, int]:

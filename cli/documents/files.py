@@ -73,6 +73,7 @@ class StudyImport(Document):
         task: Name of the task.
         protocol: How it was measured.
         evaluated: Trials with a result.
+        pruned: Trials that were pruned after they had reported a value.
         failed: Trials without one.
         left_out: Trials that are not finished.
     """
@@ -81,6 +82,7 @@ class StudyImport(Document):
     task: str
     protocol: str
     evaluated: int
+    pruned: int
     failed: int
     left_out: int
 

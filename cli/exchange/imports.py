@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from archive import user_paths
 from archive.cli.exchange.import_models import model, onnx_file
 from archive.cli.names import PROTOCOL, SPACE, TASK
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
@@ -154,7 +155,14 @@ def nasbench201(ctx: click.Context, file: Path, task: str, epochs: str, as_json:
 @click.option("--space", type=SPACE, required=True, help="Search space of the architectures.")
 @click.option("--protocol", metavar="NAME", show_default="TASK/own", help="Name of the training protocol.")
 @click.option("--study", metavar="NAME", show_default="that of Optuna", help="Name of the study in the archive.")
-@click.option("--objective", metavar="NAME", default="value", help="Name of the optimised metric.")
+@click.option(
+    "--objective",
+    "objectives",
+    metavar="NAME",
+    multiple=True,
+    show_default="Optuna's metric names, else value",
+    help="Name of an optimised metric; of several, in their order. May be repeated.",
+)
 @click.option(
     "--architecture",
     "function",
@@ -170,7 +178,7 @@ def optuna(
     space: str,
     protocol: str | None,
     study: str | None,
-    objective: str,
+    objectives: tuple[str, ...],
     function: str | None,
     as_json: bool,
 ) -> None:
@@ -178,22 +186,32 @@ def optuna(
 
     The architecture of a trial is its user attribute `architecture` (JSON, a NAS-Bench-201 string or a genotype), the
     result of --architecture for its parameters, or the network of its parameters as decisions of
-    `archive search --agent tpe`.
+    `archive search --agent tpe`. Several objectives, constraints, pruned trials with their curves, times and user
+    attributes are kept; a NaN or an infinity fails its trial.
     """
     from archive import spaces
     from archive.agents.encodings.decisions import decisions_of, from_choices
-    from archive.exchange.importers.optuna import import_study, open_study
-    from archive.exchange.importers.optuna_trials import by_function, reader
-    from archive.store.records import Study
+    from archive.exchange.importers.optuna import import_study, objective_names, open_study
+    from archive.exchange.importers.optuna.networks import by_function, reader
+    from archive.store.records import Objective, Study
 
     known = spaces.get(space)
     choose = by_function(_function(function)) if function else partial(from_choices, decisions_of(known, "tpe"))
     read = reader(known, choose)
     external = open_study(reference)
     name = study or external.study_name
-    target = Study(name, task, protocol or f"{task}/own", known.name, objective, space_config=known.config)
     with open_archive(ctx) as archive:
-        counts = import_study(archive, external, target, read)
+        first, *others = map(Objective, objective_names(archive, external, name, objectives))
+        target = Study(
+            name,
+            task,
+            protocol or f"{task}/own",
+            known.name,
+            first.name,
+            space_config=known.config,
+            further=tuple(others),
+        )
+        counts = import_study(archive, external, target, read, print_message)
     _print_counts({"study": name, "task": task, "protocol": target.protocol, **counts}, as_json)
 
 
@@ -212,12 +230,16 @@ def _decisions(task: Task | TabularTask) -> Mapping[str, Any]:
 
 def _function(reference: str) -> Callable[[Mapping[str, Any]], Any]:
     module, separator, name = reference.partition(":")
-    try:
-        function = getattr(import_module(module), name) if separator else None
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"--architecture {reference} cannot be loaded: {error}") from None
-    if not callable(function):
+    if not separator or not module or not name:
         raise UsageError(f"--architecture takes MODULE:FUNCTION, got {reference!r}")
+    try:
+        function = attrgetter(name)(user_paths.imported(module))
+    except (Exception, SystemExit) as error:
+        what = f"{type(error).__name__}: " if not isinstance(error, ImportError | AttributeError) else ""
+        first = next(iter(str(error).splitlines()), "")
+        raise UsageError(f"--architecture {reference} cannot be loaded: {what}{first:.200}") from None
+    if not callable(function):
+        raise UsageError(f"--architecture {reference} must be a function, got {type(function).__name__}")
     read: Callable[[Mapping[str, Any]], Any] = function
     return read
 

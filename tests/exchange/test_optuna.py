@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import optuna
 import pytest
@@ -14,9 +17,13 @@ from archive.agents.encodings.decisions import decisions_of, from_choices
 from archive.api import Archive
 from archive.architecture import codec
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
-from archive.exchange.importers import optuna as load_optuna
-from archive.exchange.importers.optuna import import_study, open_study
-from archive.store.records import State, Study
+from archive.exchange.dump import dump
+from archive.exchange.importers.optuna import import_study, objective_names, open_study
+from archive.exchange.importers.optuna import study as load_optuna
+from archive.exchange.importers.optuna import trials as optuna_trials
+from archive.exchange.load import verify
+from archive.store.ranking.pareto_front import pareto_front
+from archive.store.records import Objective, State, Study
 from tests.support.stores import Forgetful, cells, propose
 
 EDGES = ("0-1", "0-2", "1-2", "0-3", "1-3", "2-3")
@@ -61,18 +68,27 @@ def trials(url):
 def test_every_finished_trial_is_there_once(archive, url, trials):
     found = open_study(f"{url}#theirs")
     for _ in range(2):
-        assert import_study(archive, found, WANTED, read) == {"evaluated": 3, "failed": 2, "left_out": 1}
+        assert import_study(archive, found, WANTED, read) == {"evaluated": 3, "pruned": 1, "failed": 1, "left_out": 1}
     evaluations = archive.studies.evaluations("mine")
-    assert [each.value for each in evaluations] == [0.5, 0.5 + 3 / 16, 0.75]
+    reported = found.trials[1].intermediate_values
+    assert [each.value for each in evaluations] == [0.5, reported[2], 0.5 + 3 / 16, 0.75]
     proposals = archive.proposals.list("mine")
-    assert [each.state for each in proposals] == [State(s) for s in "COMPLETE FAILED FAILED COMPLETE COMPLETE".split()]
-    assert "pruned by Optuna after step 2" in proposals[1].reason
+    assert [each.state for each in proposals] == [State(s) for s in "COMPLETE PRUNED FAILED COMPLETE COMPLETE".split()]
+    pruned = evaluations[1]
+    assert (pruned.partial, pruned.epochs) == (True, 3)
+    assert pruned.curve == {"epoch": [0, 1, 2], "accuracy": [*reported.values()]}
     for trial, proposal in zip(found.trials, proposals, strict=False):
         ops = [trial.params[f"edge {edge}"] for edge in EDGES]
         a, b, c, d, e, f = ops
         assert proposal.architecture_key == codec.from_nasbench201(f"|{a}~0|+|{b}~0|{c}~1|+|{d}~0|{e}~1|{f}~2|").key
         assert proposal.hyperparameters == {"rate": trial.params["rate"]}
+        assert [proposal.created, proposal.started, proposal.finished] == [
+            round(1000 * time.timestamp())
+            for time in (trial.datetime_start, trial.datetime_start, trial.datetime_complete)
+        ]
     first = evaluations[0]
+    assert first.seconds == found.trials[0].duration.total_seconds()
+    assert environment(archive, first.id) == {"optuna": 0, "user_attributes": {"note": "by hand"}}
     assert first.metrics == {"accuracy": 0.5, "flops": 12.5}
     assert first.curve["epoch"] == [0, 1, 2]
     assert first.curve["accuracy"] == list(found.trials[0].intermediate_values.values())
@@ -97,13 +113,19 @@ class Counting:
 
 
 @pytest.fixture
-def long(url):
+def long():
     """A study of sixty trials."""
-    study = optuna.create_study(storage=url, study_name="theirs", direction="maximize")
+    study = optuna.create_study(study_name="theirs", direction="maximize")
     for at, network in enumerate(cells(60)):
         attributes = {"architecture": codec.to_nasbench201(network)}
         study.add_trial(optuna.trial.create_trial(value=at / 60, user_attrs=attributes))
-    return open_study(f"{url}#theirs")
+    return study
+
+
+def environment(archive, id_):
+    """Return the environment of an evaluation."""
+    rows = archive.query("MATCH (e:Evaluation {id: $id}) RETURN e.environment", {"id": id_}).rows
+    return json.loads(rows[0][0])
 
 
 def by_attribute(parameters, attributes):
@@ -158,9 +180,9 @@ def test_trials_that_finish_later_come_with_the_next_import(archive, url, trials
 
 
 @pytest.mark.every_server
-def test_trials_of_another_storage_are_not_taken_for_those_of_the_first(archive, long, tmp_path):
+def test_trials_of_another_storage_are_not_taken_for_those_of_the_first(archive, long):
     import_study(archive, long, WANTED, by_attribute)
-    other = optuna.create_study(storage=f"sqlite:///{tmp_path}/other.db", study_name="theirs", direction="maximize")
+    other = optuna.create_study(study_name="theirs", direction="maximize")
     for trial in long.trials:
         other.add_trial(optuna.trial.create_trial(value=trial.value / 2, user_attrs=trial.user_attrs))
     with pytest.raises(StudyConflictError, match=r"optuna/theirs/1 has the value 0\.01.* another name with --study"):
@@ -181,7 +203,7 @@ def test_architectures_as_attributes_and_values_to_minimise(archive, url):
     counts = import_study(
         archive, open_study(f"{url}#theirs"), WANTED, lambda p, a: (codec.from_json(a.get("architecture", "")), p)
     )
-    assert counts == {"evaluated": 2, "failed": 0, "left_out": 1}
+    assert counts == {"evaluated": 2, "pruned": 0, "failed": 0, "left_out": 1}
     assert archive.studies.get("mine").direction == "minimise"
     assert archive.studies.snapshot("mine").incumbent.value == 0.25
     assert archive.proposals.list("mine")[0].hyperparameters == {"batch": 8}
@@ -226,5 +248,167 @@ def test_mistakes(archive, url, trials, tmp_path):
     with pytest.raises(StudyConflictError):
         import_study(archive, found, Study("mine", "mnist", "digits/own", "nasbench201", "accuracy"), read)
     several = optuna.create_study(storage=url, study_name="several", directions=["maximize", "minimize"])
-    with pytest.raises(UsageError, match="2 objectives"):
+    with pytest.raises(UsageError, match="'several' has 2 objectives, got 1 name: accuracy"):
         import_study(archive, several, WANTED, read)
+    five = optuna.create_study(storage=url, study_name="five", directions=["minimize"] * 5)
+    names = objective_names(archive, five, "five")
+    with pytest.raises(UsageError, match="at most 4 objectives, got 5: value_0, value_1"):
+        import_study(archive, five, replace(WANTED, objective=names[0], further=tuple(map(Objective, names[1:]))), read)
+
+
+def imported(archive, trials, name="made", **settings):
+    """Import trials, each for another network, as a study, twice; returns the lines about what is left out."""
+    source = optuna.create_study(study_name=name, **settings)
+    for network, trial in zip(cells(len(trials)), trials, strict=True):
+        state = trial.pop("state", optuna.trial.TrialState.COMPLETE)
+        attributes = {"architecture": codec.to_nasbench201(network), **trial.pop("user_attrs", {})}
+        made = optuna.trial.create_trial(state=state, user_attrs=attributes, **trial.pop("values", {}))
+        for at, value in trial.items():
+            setattr(made, at, value)
+        source.add_trial(made)
+    first, *further = map(Objective, objective_names(archive, source, name))
+    lines = []
+    wanted = replace(WANTED, name=name, objective=first.name, further=tuple(further))
+    for _ in range(2):
+        lines.clear()
+        import_study(archive, source, wanted, by_attribute, lines.append)
+    return lines
+
+
+PRUNED, FAILED = optuna.trial.TrialState.PRUNED, optuna.trial.TrialState.FAIL
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_no_infinite_and_no_infeasible_value_is_the_best(archive, direction):
+    listed = [
+        {"values": {"value": value, "system_attrs": {"constraints": bounds}}}
+        for value, bounds in (
+            (0.5, [2.0, -1.0]), (0.4, [0.0, -0.0]), (math.inf, [-1.0, -1.0]), (-math.inf, [-1.0]), (0.9, [math.inf]),
+            (0.8, [1e-300]), (0.3, [math.nan]), (0.45, []), (0.42, [-1.0] * 3),
+        )
+    ]  # fmt: skip
+    listed += [{"values": {"value": 0.99}}, {"values": {"value": 0.01}}]
+    imported(archive, listed, direction=direction)
+    feasible = {1: 0.4, 7: 0.45, 8: 0.42}
+    best = (max if direction == "maximize" else min)(feasible, key=feasible.get)
+    snapshot = archive.studies.snapshot("made")
+    assert snapshot.incumbent.number == best
+    assert {view.number for view in snapshot.best(20)} == feasible.keys()
+    assert snapshot.proposals[0].metrics == {
+        "value": 0.5, "constraint_0": 2.0, "constraint_1": -1.0, "constraint_violation": 2.0
+    }  # fmt: skip
+    reasons = [proposal.reason for proposal in archive.proposals.list("made")]
+    assert [reasons[2], reasons[3]] == ["the value is inf", "the value is -inf"]
+    assert archive.studies.list()[0].best == feasible[best]
+
+
+def test_named_constraints_may_be_left_out(archive):
+    system = [{"constraints:size": 0.5}, {"constraints:size": -0.5, "constraints:depth": 0.0}, {}]
+    imported(archive, [{"values": {"value": 1.0 - at, "system_attrs": one}} for at, one in enumerate(system)])
+    snapshot = archive.studies.snapshot("made")
+    assert [view.metrics["constraint_violation"] for view in snapshot.proposals] == [0.5, 0.0, 0.0]
+    # The direction is minimise.
+    assert snapshot.incumbent.number == 2
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_several_objectives_are_those_of_the_archive(archive):
+    source = optuna.create_study(study_name="made", directions=["maximize", "minimize"])
+    assert objective_names(archive, source, "made") == ["value_0", "value_1"]
+    source.set_metric_names(["accuracy", "params"])
+    values = [(0.9, 100.0), (0.8, 50.0), (0.7, 60.0), (0.95, math.inf), (math.nan, 1.0)]
+    for pair, network in zip(values, cells(5), strict=True):
+        made = optuna.trial.create_trial(
+            values=[1.0, 1.0], user_attrs={"architecture": codec.to_nasbench201(network), "params": 7.0}
+        )
+        made._values = list(pair)
+        source._storage.create_new_trial(source._study_id, template_trial=made)
+    names = objective_names(archive, source, "made")
+    wanted = replace(WANTED, name="made", objective=names[0], further=(Objective(names[1]),))
+    for _ in range(2):
+        counts = import_study(archive, source, wanted, by_attribute)
+        assert counts == {"evaluated": 3, "pruned": 0, "failed": 2, "left_out": 0}
+    stored = archive.studies.get("made")
+    assert stored.objectives == (Objective("accuracy", "maximise"), Objective("params", "minimise"))
+    assert [view.number for view in pareto_front(archive.studies.snapshot("made"))] == [0, 1]
+    # A user attribute with the name of an objective is no metric, and not lost.
+    assert environment(archive, "made#00000")["user_attributes"] == {"params": 7.0}
+    reasons = [proposal.reason for proposal in archive.proposals.list("made")]
+    assert reasons[3:] == ["the value of params is inf", "the value of accuracy is nan"]
+
+
+def test_pruned_trials_have_their_last_finite_value(archive):
+    reports = [{0: 0.1, 1: 0.2}, {3: 0.5, 7: math.nan}, {}, {0: math.inf}]
+    listed = [{"state": PRUNED, "intermediate_values": reported} for reported in reports]
+    imported(archive, [*listed, {"values": {"value": 0.05}}], direction="maximize")
+    proposals = archive.proposals.list("made")
+    states = [State.PRUNED, State.PRUNED, State.FAILED, State.FAILED, State.COMPLETE]
+    assert [proposal.state for proposal in proposals] == states
+    assert proposals[2].reason == proposals[3].reason == "pruned by Optuna before it reported a value"
+    evaluations = archive.studies.evaluations("made")
+    assert [(one.value, one.epochs, one.partial) for one in evaluations] == [
+        (0.2, 2, True), (0.5, 2, True), (0.05, None, False)
+    ]  # fmt: skip
+    assert evaluations[1].curve["epoch"] == [3, 7]
+    # A whole training is the best, whatever shorter ones have reached.
+    assert archive.studies.snapshot("made").incumbent.number == 4
+
+
+def test_times_that_are_none_and_what_has_no_place_are_said(archive):
+    begin = datetime(2026, 3, 1, 12, 0, 0, 250_000)
+    ends = [begin + timedelta(seconds=90), begin - timedelta(seconds=3540), None]
+    listed = [{"values": {"value": 0.5}, "datetime_start": begin, "datetime_complete": end} for end in ends[:2]]
+    listed += [{"state": FAILED, "datetime_start": begin, "datetime_complete": begin, "user_attrs": {"note": "x"}}]
+    lines = imported(archive, listed)
+    assert lines == [
+        "the clock went back during 1 trial, the first of which is 1: their times and durations are left out",
+        "the user attributes of 1 failed trial are left out: only results keep them",
+    ]
+    assert [one.seconds for one in archive.studies.evaluations("made")] == [90.0, None]
+    first, second, _ = archive.proposals.list("made")
+    assert (first.started, first.finished - first.started) == (round(1000 * begin.timestamp()), 90_000)
+    assert second.started is None
+    assert second.finished == second.created
+    assert archive.named("cost").rows[0][4] == 90.0
+
+
+def nested(depth):
+    value = "core"
+    for _ in range(depth):
+        value = {"in": [value]}
+    return value
+
+
+ATTRIBUTES = {
+    "text": "ünï\n\x01", "flag": True, "none": None, "list": [1, [2.5, "a"]], "map": {"a": {"b": math.nan}},
+    "huge": 10**400, "exact": 2**60 + 1, " blank": 1.5, "": 2.5, "deep": nested(60), "constraint_0": 3.0,
+}  # fmt: skip
+
+
+def test_attributes_of_every_kind_are_kept(archive, tmp_path):
+    imported(archive, [{"values": {"value": 0.5}, "user_attrs": {**ATTRIBUTES, "rate": 0.25, "n": 3}}])
+    (evaluation,) = archive.studies.evaluations("made")
+    assert evaluation.metrics == {"value": 0.5, "rate": 0.25, "n": 3.0, "exact": float(2**60 + 1)}
+    kept = environment(archive, "made#00000")["user_attributes"]
+    assert kept.keys() == ATTRIBUTES.keys()
+    assert json.loads(kept.pop("deep")) == ATTRIBUTES["deep"]
+    assert kept.pop("map") == {"a": {"b": "nan"}}
+    assert kept == {name: value for name, value in ATTRIBUTES.items() if name in kept}
+    # An archive with all of them is dumped and loaded.
+    dump(archive.connection, tmp_path / "all.gz")
+    verify(tmp_path / "all.gz")
+
+
+def test_attributes_of_the_study_are_in_its_configuration(archive):
+    source = optuna.create_study(study_name="made")
+    source.set_user_attr("owner", {"name": "ünï"})
+    import_study(archive, source, replace(WANTED, name="made"), by_attribute)
+    assert archive.studies.get("made").config == {"optuna": "made", "user_attributes": {"owner": {"name": "ünï"}}}
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_constraints_are_found_where_samplers_of_the_installed_release_write_them():
+    sampler = optuna.samplers.TPESampler(seed=0, constraints_func=lambda trial: (trial.number - 1.0,))
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    assert optuna_trials.is_constrained(study.trials) == (True, False)

@@ -42,8 +42,10 @@ MATCH (p:Proposal {{study: $study}})
 USING INDEX SEEK p:Proposal(study)
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 WITH p.state AS state, coalesce({WHOLE}, false) AS whole,
-     CASE WHEN NOT isNaN(e.value) AND {FEASIBLE} THEN e.value END AS value,
-     CASE WHEN e.answered_from IS NULL THEN e.seconds END AS seconds, e.answered_from AS answered,
+     CASE WHEN e.value - e.value = 0.0 AND {FEASIBLE} THEN e.value END AS value,
+     CASE WHEN e.answered_from IS NULL AND e.seconds - e.seconds = 0.0 AND e.seconds >= 0.0
+          THEN e.seconds END AS seconds,
+     e.answered_from AS answered,
      CASE WHEN p.state = 'FAILED' AND (p.reason = '{CANCELLED}' OR p.reason STARTS WITH '{CANCELLED}: ')
           THEN 1 ELSE 0 END AS cancelled
 RETURN state, whole, count(*) AS proposals, max(value) AS largest, min(value) AS smallest, sum(seconds) AS seconds,

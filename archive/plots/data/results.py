@@ -68,7 +68,7 @@ class RecordedResults:
 
         Partial results count only in a study that has no whole one, as in `archive study best`.
         """
-        known = ~np.isnan(self.value) & self.feasible
+        known = np.isfinite(self.value) & self.feasible
         whole = known & ~self.partial
         return whole if whole.any() else known
 

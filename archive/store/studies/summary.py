@@ -17,7 +17,7 @@ COUNTS = f"""
 MATCH (s:Study)-[:PROPOSED]->(p:Proposal)
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 WITH s.name AS name, p.state AS state,
-     CASE WHEN NOT isNaN(e.value) AND {FEASIBLE} THEN e.value END AS value, coalesce({WHOLE}, false) AS whole
+     CASE WHEN e.value - e.value = 0.0 AND {FEASIBLE} THEN e.value END AS value, coalesce({WHOLE}, false) AS whole
 RETURN name, state, whole, count(*) AS proposals, max(value) AS largest, min(value) AS smallest
 """
 

@@ -221,11 +221,15 @@ def test_a_study_of_optuna_is_imported(archive, types, tmp_path, monkeypatch):
     reference = f"sqlite:///{tmp_path}/their.db#theirs"
     code, out, err = types("import", "optuna", reference, "--task", "mine", "--space", "nasbench201", "--json")
     assert (code, err) == (0, "")
-    counts = {"evaluated": 1, "failed": 0, "left_out": 0}
+    counts = {"evaluated": 1, "pruned": 0, "failed": 0, "left_out": 0}
     assert json.loads(out) == {**VERSION, "study": "theirs", "task": "mine", "protocol": "mine/own", **counts}
     (tmp_path / "theirs_reader.py").write_text(f"def read(parameters): return {codec.to_json(cells(1)[0])!r}\n")
-    monkeypatch.syspath_prepend(tmp_path)
+    # The module is found in the current folder.
+    monkeypatch.setattr(sys, "path", [*sys.path])
     arguments = ("--task", "mine", "--space", "nasbench201", "--study", "again", "--architecture", "theirs_reader:read")
+    assert types("import", "optuna", reference, *arguments, "--objective", "loss", "--json")[0] == 0
+    assert archive.studies.get("again").objective == "loss"
+    # Later imports take the names of the first one.
     assert types("import", "optuna", reference, *arguments)[0] == 0
     assert archive.studies.evaluations("again")[0].architecture.key == cells(1)[0].key
     sys.modules.pop("theirs_reader")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
@@ -10,7 +12,7 @@ from archive.architecture.texts import from_text
 from archive.errors import ArchiveError, UsageError
 
 if TYPE_CHECKING:
-    from archive.exchange.importers.optuna import Read
+    from archive.exchange.importers.optuna.study import Read
     from archive.spaces.base import Space
 
 ATTRIBUTE = "architecture"
@@ -46,11 +48,14 @@ def by_function(function: Callable[[Mapping[str, Any]], Any]) -> Choose:
 
     def choose(parameters: Mapping[str, Any]) -> tuple[Architecture, Mapping[str, Any]]:
         try:
-            made = function(dict(parameters))
+            # Standard output is for the command's own document.
+            with redirect_stdout(sys.stderr):
+                made = function(dict(parameters))
         except ArchiveError:
             raise
         except Exception as error:
-            raise UsageError(f"its function raised {type(error).__name__}: {error}") from error
+            first = next(iter(str(error).splitlines()), "")
+            raise UsageError(f"its function raised {type(error).__name__}: {first:.200}") from error
         if isinstance(made, str):
             made = from_text(made)
         if not isinstance(made, Architecture):

@@ -1,0 +1,246 @@
+"""Import of a study of Optuna: every finished trial becomes a proposal, once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from archive import __version__
+from archive.architecture.graph import Architecture
+from archive.errors import ArchiveError, StudyConflictError, UsageError
+from archive.exchange.importers.optuna import trials
+from archive.exchange.importers.optuna.trials import OptunaTrial
+from archive.quantities import counted
+from archive.queue.admission import Request, admit
+from archive.store.records import Direction, Objective, Result, Study
+from archive.store.studies.creation import check_new_name
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.trial import FrozenTrial
+
+    from archive.api import Archive
+
+KIND = "optuna"
+BATCH = 200
+"""Trials of one transaction."""
+
+ADDED = """
+MATCH (s:Study {name: $study})
+USING INDEX SEEK s:Study(name)
+OPTIONAL MATCH (s)-[:PROPOSED]->(p:Proposal)
+RETURN count(p) AS total, collect(p.request) AS tokens
+"""
+
+STORED = """
+MATCH (s:Study {name: $study})
+USING INDEX SEEK s:Study(name)
+MATCH (s)-[:PROPOSED]->(p:Proposal)
+MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
+RETURN p.request AS token, e.value AS value
+"""
+
+Read = Callable[[Mapping[str, Any], Mapping[str, Any]], tuple[Architecture, Mapping[str, Any]]]
+"""Function from parameters and user attributes of a trial to its architecture and the remaining parameters."""
+
+
+class TrialToAdd(NamedTuple):
+    """A trial to add.
+
+    Attributes:
+        token: Token that identifies the trial in later imports.
+        trial: Suggestion of the trial.
+        outcome: Result, or reason of the failure.
+    """
+
+    token: str
+    trial: OptunaTrial
+    outcome: Result | str
+
+
+def import_study(
+    archive: Archive, source: optuna.Study, study: Study, read: Read, notify: Callable[[str], None] | None = None
+) -> dict[str, int]:
+    """Add the finished trials of a study to the archive.
+
+    Args:
+        archive: The archive.
+        source: The study of Optuna.
+        study: The study to create: name, task, protocol, space, and the names of its objectives; directions,
+            constraints and budget are those of `source`.
+        read: Reads the architecture of a trial.
+        notify: Receives a line on what the archive does not keep.
+
+    Returns:
+        Numbers of trials that are `evaluated`, `pruned`, `failed`, and `left_out`: unfinished, or failed without an
+        architecture.
+
+    Raises:
+        UsageError: The source has another number of objectives, or a trial's parameters describe no architecture.
+        StudyConflictError: The archive has another study of this name, or trials of another one of Optuna in it.
+    """
+    objectives = _objectives(source, study)
+    finished = source.get_trials(deepcopy=False)
+    constrained, named = trials.is_constrained(finished)
+    suggestions: dict[int, OptunaTrial] = {}
+    for trial in finished:
+        if (suggestion := _suggestion(trial, read)) is not None:
+            suggestions[trial.number] = suggestion
+    config: dict[str, Any] = {"optuna": source.study_name}
+    if left := trials.attributes(source.user_attrs):
+        config[trials.ATTRIBUTES] = left
+    made = replace(
+        study,
+        objective=objectives[0].name,
+        direction=objectives[0].direction,
+        further=objectives[1:],
+        constraints=(trials.FEASIBLE,) if constrained else (),
+        budget=len(finished),
+        config=config,
+    )
+    if study.name not in archive.studies.names():
+        check_new_name(study.name)
+    chosen = [trial for trial in finished if trial.number in suggestions]
+    additions = []
+    for trial in chosen:
+        outcome = trials.outcome(trial, objectives, named=named)
+        token = f"{KIND}/{source.study_name}/{trial.number}"
+        additions.append(TrialToAdd(token, suggestions[trial.number], outcome))
+    archive.studies.create(made)
+    _check_same(archive, study.name, additions)
+    if archive.studies.get(study.name).budget < len(finished):
+        archive.studies.set_budget(study.name, len(finished))
+    agent = archive.proposals.register_agent(KIND, {"study": source.study_name}, __version__)
+    _add(archive, study.name, agent, additions)
+    for line in _left_out(chosen, additions) if notify else ():
+        notify(line)
+    failed = sum(isinstance(addition.outcome, str) for addition in additions)
+    pruned = sum(isinstance(addition.outcome, Result) and addition.outcome.partial for addition in additions)
+    return {
+        "evaluated": len(additions) - failed - pruned,
+        "pruned": pruned,
+        "failed": failed,
+        "left_out": len(finished) - len(additions),
+    }
+
+
+def objective_names(archive: Archive, source: optuna.Study, name: str, requested: Sequence[str] = ()) -> list[str]:
+    """Return the names of the objectives of an imported study.
+
+    Args:
+        archive: The archive.
+        source: The study of Optuna.
+        name: Name of the study in the archive.
+        requested: Names that the caller prefers; empty for those of an earlier import, else those that `source` has.
+    """
+    if requested:
+        return list(requested)
+    if name in archive.studies.names():
+        stored = archive.studies.get(name)
+        if stored.config.get("optuna") == source.study_name and len(stored.objectives) == len(source.directions):
+            return [objective.name for objective in stored.objectives]
+    if source.metric_names:
+        return list(source.metric_names)
+    count = len(source.directions)
+    return ["value"] if count == 1 else [f"value_{place}" for place in range(count)]
+
+
+def _objectives(source: optuna.Study, study: Study) -> tuple[Objective, ...]:
+    names = [objective.name for objective in study.objectives]
+    if len(names) != len(source.directions):
+        raise UsageError(
+            f"the study {source.study_name!r} has {counted(len(source.directions), 'objective')}, "
+            f"got {counted(len(names), 'name')}: {', '.join(names)}"
+        )
+    directions: list[Direction] = []
+    for direction in source.directions:
+        directions.append("maximise" if direction.name == "MAXIMIZE" else "minimise")
+    return tuple(map(Objective, names, directions))
+
+
+def _suggestion(trial: FrozenTrial, read: Read) -> OptunaTrial | None:
+    if not trial.state.is_finished():
+        return None
+    try:
+        network, rest = read(trial.params, trial.user_attrs)
+    except ArchiveError as error:
+        if trial.state.name != "COMPLETE":
+            return None
+        raise UsageError(f"trial {trial.number} holds no architecture: {error}") from None
+    return OptunaTrial(network, rest, **trials.times(trial))
+
+
+def _left_out(chosen: Sequence[FrozenTrial], additions: Sequence[TrialToAdd]) -> Iterator[str]:
+    """Yield a line for each kind of data that the archive does not keep."""
+    back = [trial.number for trial in chosen if trials.went_back(trial)]
+    if back:
+        yield (
+            f"the clock went back during {counted(len(back), 'trial')}, the first of which is {back[0]}: their times "
+            "and durations are left out"
+        )
+    without_place = 0
+    for trial, addition in zip(chosen, additions, strict=True):
+        if isinstance(addition.outcome, str) and trials.attributes(trial.user_attrs):
+            without_place += 1
+    if without_place:
+        yield f"the user attributes of {counted(without_place, 'failed trial')} are left out: only results keep them"
+
+
+def _check_same(archive: Archive, study: str, additions: Sequence[TrialToAdd]) -> None:
+    """Check that trials that were added before have the values of these: two storages may have studies of one name.
+
+    Raises:
+        StudyConflictError: One has another value.
+    """
+    rows = archive.connection.read(lambda tx: tx.run(STORED, study=study).data())
+    stored = {row["token"]: row["value"] for row in rows}
+    for token, _, outcome in additions:
+        value = outcome.value if isinstance(outcome, Result) else None
+        recorded = stored.get(token)
+        # A user may have removed a value from the archive, and earlier releases stored infinite ones.
+        if recorded is not None and math.isfinite(recorded) and recorded != value:
+            raise StudyConflictError(
+                f"the study {study!r} has trials of another study of Optuna with this name: {token} has the value "
+                f"{recorded} in the archive, and {value} in the storage; "
+                "import it under another name with --study"
+            )
+
+
+def _add(archive: Archive, study: str, agent: str, additions: Sequence[TrialToAdd]) -> None:
+    """Add the trials that the study does not have, in their order, in batches.
+
+    Raises:
+        UsageError: The study has no room for them.
+    """
+    total, left = _missing(archive, study, additions)
+    while left:
+        part = left[:BATCH]
+        request = Request(
+            study,
+            agent,
+            [addition.trial for addition in part],
+            budget=None,
+            unique=False,
+            token="",
+            outcomes=[addition.outcome for addition in part],
+            after=total,
+            tokens=[addition.token for addition in part],
+        )
+        stored = len(admit(archive.connection, request))
+        if stored == len(part):
+            total, left = total + stored, left[stored:]
+            continue
+        # Another process added to the study, or an acknowledgement was lost.
+        before = total
+        total, left = _missing(archive, study, additions)
+        if left and total == before:
+            raise UsageError(f"the study {study!r} has no room for {len(left)} trials: raise its budget")
+
+
+def _missing(archive: Archive, study: str, additions: Sequence[TrialToAdd]) -> tuple[int, list[TrialToAdd]]:
+    """Return the number of a study's proposals, and the additions that are not among them."""
+    row = archive.connection.read(lambda tx: tx.run(ADDED, study=study).single(strict=True))
+    known = set(row["tokens"])
+    return int(row["total"]), [addition for addition in additions if addition.token not in known]
