@@ -40,6 +40,7 @@ from archive.known_costs import NO_COSTS, KnownCosts
 from archive.queries import hypervolume
 from archive.queue.lookups import checked_priority
 from archive.spaces.constrained import ConstrainedSpace
+from archive.store.measured import checked_seconds
 from archive.store.records import Proposal, Result, State
 
 if TYPE_CHECKING:
@@ -143,15 +144,16 @@ class AskTellStudy:
                 mapping by name, in which constrained metrics may be. Those with a known cost may be left out. NaN or an
                 infinity is no result: the proposal fails with that reason, and further values may be left out.
             metrics: Other metrics; objectives beside the first and constrained metrics may be among them.
-            seconds: Duration of the evaluation.
+            seconds: Duration of the evaluation, finite and not negative.
 
         Returns:
             Whether the values of the objectives are those on record; the first result told is kept.
 
         Raises:
-            UsageError: A value is missing, not a number or not that of a known cost, a metric has no name, the proposal
-                is of another study, or a network is not of the space.
+            UsageError: A value is missing, not a number or not that of a known cost, a metric has no name, the seconds
+                are no duration, the proposal is of another study, or a network is not of the space.
         """
+        seconds = checked_seconds(seconds)
         record = self.record
         values, others = checked(record, value, metrics or {}, lambda: self._network(told), self.costs)
         for name, number in values.items():

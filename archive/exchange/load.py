@@ -13,7 +13,7 @@ files in any order, gives the same archive.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,8 @@ from archive.exchange.export_queries import asking
 from archive.exchange.file_format import MOST_BYTES, Contents, DumpReader
 from archive.exchange.record_lines import Record, text_of
 from archive.exchange.renaming import RenamedRecord
+from archive.quantities import counted
+from archive.store.measured import is_duration
 from archive.store.properties import study_of
 
 if TYPE_CHECKING:
@@ -38,7 +40,12 @@ BATCH_BYTES = 2**20
 
 
 def load(
-    connection: Connection, path: Path, *, rename: Mapping[str, str] | None = None, most_bytes: int = MOST_BYTES
+    connection: Connection,
+    path: Path,
+    *,
+    rename: Mapping[str, str] | None = None,
+    most_bytes: int = MOST_BYTES,
+    notify: Callable[[str], None] | None = None,
 ) -> tuple[Contents, dict[str, int]]:
     """Merge a dump into an archive.
 
@@ -47,6 +54,7 @@ def load(
         path: The file.
         rename: Name of a study in the file to its name in the archive; see `archive.exchange.renaming`.
         most_bytes: Limit of the decompressed size.
+        notify: Receives a line where the file has seconds that are no duration; they are left out.
 
     Returns:
         Content of the file, and the number of records of each kind that were new or changed the archive.
@@ -67,6 +75,8 @@ def load(
     for batch in _batches(_Checked(path, names, most_bytes)):
         records = renaming.kept(ask, batch)
         changed.update(connection.write(partial(store, batch=records), alone=True))
+    if notify and reader.unmeasured:
+        notify(f"seconds of {counted(reader.unmeasured, 'result')} are left out: they must be a finite number >= 0")
     return reader.contents, dict(changed)
 
 
@@ -90,6 +100,7 @@ class _Checked:
         seen: Kind to the identities of the records so far, with what later records are compared with.
         studies: Names of the studies so far, in the file.
         stored_studies: Their names in the archive.
+        unmeasured: Number of results whose seconds are no duration; earlier releases stored such numbers.
     """
 
     def __init__(self, path: Path, names: Mapping[str, str], most_bytes: int) -> None:
@@ -98,6 +109,7 @@ class _Checked:
         self.seen: dict[str, dict[Any, Any]] = {kind: {} for kind in records.SHAPES}
         self.studies: set[str] = set()
         self.stored_studies: set[str] = set()
+        self.unmeasured = 0
 
     @property
     def contents(self) -> Contents:
@@ -107,6 +119,8 @@ class _Checked:
         for line, kind, record in self.reader:
             try:
                 records.check(kind, record)
+                if kind == "evaluation":
+                    self._leave_out_seconds(record["properties"])
                 if kind == "study":
                     self.studies.add(record["name"])
                     self.stored_studies.add(self.names.get(record["name"], record["name"]))
@@ -126,6 +140,12 @@ class _Checked:
             if old not in self.studies:
                 held = ", ".join(sorted(self.studies)) or "none"
                 raise UsageError(f"{self.path} holds no study {old!r} to rename: it holds {held}")
+
+    def _leave_out_seconds(self, properties: Record) -> None:
+        seconds = properties.get("seconds")
+        if seconds is not None and not is_duration(seconds):
+            del properties["seconds"]
+            self.unmeasured += 1
 
     def _check_references(self, kind: str, record: Record) -> None:
         for named, name in records.references(kind, record):

@@ -24,6 +24,7 @@ from archive.database.user_query import QueryResult
 from archive.queries import contributions, pareto
 from archive.queries.lineage import lineage
 from archive.store import result_columns
+from archive.store.measured import is_duration
 from archive.store.properties import METRIC
 from archive.store.result_columns import StudyResults
 from archive.store.studies import studies
@@ -43,8 +44,7 @@ _VALUED = ("value", "partial", "architecture")
 
 STUDIES = """
 MATCH (s:Study)-[:ON]->(t:Task)
-RETURN s.name AS study, t.id AS id, t.name AS task, t.protocol AS protocol
-ORDER BY task, protocol, study
+RETURN s.name AS study, t.id AS id, t.name AS task, t.protocol AS protocol ORDER BY task, protocol, study
 """
 
 # Without other clauses, both servers know this number without reading the evaluations.
@@ -54,8 +54,7 @@ TASKS = "MATCH (t:Task) RETURN t.id AS id, t.name AS task, t.protocol AS protoco
 
 SECONDS = """
 UNWIND $ids AS id
-MATCH (e:Evaluation {id: id})
-RETURN id, e.seconds AS seconds
+MATCH (e:Evaluation {id: id}) RETURN id, e.seconds AS seconds
 """
 
 
@@ -116,19 +115,20 @@ def _has(text: str, convolutions: set[str], past: set[str]) -> bool:
 
 def cost(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
     """Answer `cost`."""
-    columns = ["task", "protocol", "study", "evaluations", "seconds", "hours", "mean_seconds", "epochs"]
+    columns = "task protocol study evaluations seconds hours mean_seconds epochs unmeasured".split()
     groups = _of_tasks(connection, params, ["seconds", "epochs", "answered_from"], deadline)
     if groups is None:
         return None
     rows = []
     for one in (one for group in groups for one in group):
         trained = [source is None for source in one.columns["answered_from"]]
-        seconds = [value for value in compress(one.columns["seconds"], trained) if value is not None]
+        seconds = [*filter(is_duration, compress(one.columns["seconds"], trained))]
         epochs = sum(value for value in compress(one.columns["epochs"], trained) if value is not None)
         spent = math.fsum(seconds) if seconds else 0
         mean = spent / len(seconds) if seconds else None
-        if any(trained):
-            rows.append((one.task, one.protocol, one.study, sum(trained), spent, spent / 3600, mean, epochs))
+        if count := sum(trained):
+            times = (spent, spent / 3600, mean, epochs, count - len(seconds))
+            rows.append((one.task, one.protocol, one.study, count, *times))
     return QueryResult(columns, sorted(rows, key=lambda row: row[:3]))
 
 

@@ -9,7 +9,8 @@ OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 WITH t, s, p, e, coalesce(e.answered_from, '') AS source
 OPTIONAL MATCH (known:Evaluation {id: source})
 WITH t.name AS task, t.protocol AS protocol, p.functional_key AS network, count(DISTINCT s) AS studies,
-     count(DISTINCT p) AS proposals, count(known) AS answered, sum(known.seconds) AS saved,
+     count(DISTINCT p) AS proposals, count(known) AS answered,
+     sum(CASE WHEN known.seconds - known.seconds = 0.0 AND known.seconds >= 0.0 THEN known.seconds END) AS saved,
      count(e) - count(e.answered_from) AS trainings
 RETURN task, protocol, sum(proposals) AS proposals, count(network) AS networks,
        sum(CASE WHEN studies > 1 THEN 1 ELSE 0 END) AS in_several_studies, sum(answered) AS answered,

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from archive.store.measured import checked_size
+
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
@@ -23,5 +25,10 @@ SET a.params = coalesce(a.params, row.params), a.flops = coalesce(a.flops, row.f
 
 
 def add(tx: ManagedTransaction, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Store `params` and `flops` of networks by `key`, for those without such values."""
-    tx.run(SET, rows=rows).consume()
+    """Store `params` and `flops` of networks by `key`, for those without such values.
+
+    Raises:
+        UsageError: One is no whole number from 0 to 2^63 - 1.
+    """
+    checked = [{**row, **{name: checked_size(name, row[name]) for name in ("params", "flops")}} for row in rows]
+    tx.run(SET, rows=checked).consume()

@@ -15,14 +15,14 @@ LARGEST = 2**63
 """No server holds a whole number as large as this."""
 
 
-def is_duration(seconds: float) -> bool:
-    """Return whether a number can be a length of time: finite and not negative."""
-    return math.isfinite(seconds) and seconds >= 0.0
+def is_duration(seconds: float | None) -> bool:
+    """Return whether a number can be a length of time: finite and not negative; None is none."""
+    return seconds is not None and 0.0 <= seconds < math.inf
 
 
-def is_size(number: float) -> bool:
+def is_size(number: float | None) -> bool:
     """Return whether a number can count weights or operations: from 0 on, and one that a server holds."""
-    return 0 <= number < LARGEST
+    return number is not None and 0 <= number < LARGEST
 
 
 def checked_seconds(seconds: Any) -> float | None:

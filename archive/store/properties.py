@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.quantities import whole_number
+from archive.store.measured import checked_seconds
 from archive.store.records import Constraint, Curve, Evaluation, Objective, Proposal, Result, State, Study
 
 if TYPE_CHECKING:
@@ -111,12 +112,17 @@ def curve_properties(curve: Curve, begin: int = 0) -> dict[str, list[float] | li
 
 
 def result_properties(result: Result) -> dict[str, Any]:
-    """Return the properties of the Evaluation that a result becomes."""
+    """Return the properties of the Evaluation that a result becomes.
+
+    Raises:
+        UsageError: The lists of its curve differ in length, a step is no whole number that a server holds, or its
+            seconds are no duration.
+    """
     curve = curve_properties(result.curve)
     return {
         "value": float(result.value),
         "epochs": _epochs(result, curve),
-        "seconds": None if result.seconds is None else float(result.seconds),
+        "seconds": checked_seconds(result.seconds),
         "seed": None if result.seed is None else int(result.seed),
         "device": result.device,
         "hardware": result.hardware,

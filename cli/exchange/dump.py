@@ -106,7 +106,7 @@ def _load(
         contents = verify(file, rename=names)
     else:
         with open_archive(ctx) as archive:
-            contents, changed = read(archive.connection, file, rename=names)
+            contents, changed = read(archive.connection, file, rename=names, notify=print_message)
     if as_json:
         about = {"file": shown or str(file), "release": contents.header.release, "sha256": contents.sha256}
         print_json({**about, "records": contents.counts, "stored": None if check else changed})

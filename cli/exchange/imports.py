@@ -117,7 +117,8 @@ def nasbench101(ctx: click.Context, file: Path, epochs: str, as_json: bool) -> N
 
     protocol = f"{TASK}/{epochs}"
     with open_archive(ctx) as archive:
-        count = add(archive, TASK, protocol, external_results(file, int(epochs)), direction="maximise")
+        results = external_results(file, int(epochs))
+        count = add(archive, TASK, protocol, results, direction="maximise", notify=print_message)
     _print_counts({"task": TASK, "protocol": protocol, "evaluations": count}, as_json)
 
 
@@ -145,7 +146,8 @@ def nasbench201(ctx: click.Context, file: Path, task: str, epochs: str, as_json:
     content = read(file)
     protocol = f"nb201/{epochs}"
     with open_archive(ctx) as archive:
-        count = add(archive, task, protocol, external_results(file, content, task, int(epochs)), direction="maximise")
+        results = external_results(file, content, task, int(epochs))
+        count = add(archive, task, protocol, results, direction="maximise", notify=print_message)
     _print_counts({"task": task, "protocol": protocol, "evaluations": count}, as_json)
 
 

@@ -406,7 +406,7 @@ def test_attributes_of_the_study_are_in_its_configuration(archive):
     assert archive.studies.get("made").config == {"optuna": "made", "user_attributes": {"owner": {"name": "ünï"}}}
 
 
-@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+@pytest.mark.filterwarnings("ignore")
 def test_constraints_are_found_where_samplers_of_the_installed_release_write_them():
     sampler = optuna.samplers.TPESampler(seed=0, constraints_func=lambda trial: (trial.number - 1.0,))
     study = optuna.create_study(sampler=sampler)

@@ -410,9 +410,18 @@ def test_the_cost_leaves_reused_results_out(archive, networks, imported):
         Evaluations(archive.connection, archive.architectures).add(
             "digits", "digits/1", [("i/1", networks[4].key, Result(0.5, seconds=7.0, epochs=1))]
         )
+    # Earlier releases took any seconds; a duration that is none hides no other.
+    bad = [-3.0, math.inf, -math.inf, math.nan, None]
+    steps = [("random", Suggestion(network), 0.5, {}) for network in networks[5 : 5 + len(bad)]]
+    evaluate(archive, "bad", *steps, ("random", Suggestion(networks[12]), 0.5, {}))
+    rewrite = "UNWIND $rows AS row MATCH (e:Evaluation {id: row[0]}) SET e.seconds = row[1]"
+    rewritten = [[f"bad#{number:05d}", seconds] for number, seconds in enumerate(bad)]
+    run_query(archive.connection, rewrite, {"rows": rewritten}, write=True)
     found = {row[2]: row[3:5] + row[6:] for row in both(archive, "cost")}
-    assert found.pop(None, (1, 7.0, 7.0, 1)) == (1, 7.0, 7.0, 1)
-    assert found == {"one": (2, 200.0, 100.0, 0), "two": (1, 30.0, 30.0, 5)}
+    assert found.pop(None, (1, 7.0, 7.0, 1, 0)) == (1, 7.0, 7.0, 1, 0)
+    assert found == {
+        "one": (2, 200.0, 100.0, 0, 0), "two": (1, 30.0, 30.0, 5, 0), "bad": (6, 100.0, 100.0, 0, 5)
+    }  # fmt: skip
 
 
 def test_the_gain_of_an_operation_counts_each_child_once(archive, networks):

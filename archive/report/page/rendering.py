@@ -29,6 +29,7 @@ from archive.report.contents import (
     further_objectives,
 )
 from archive.report.scales import short
+from archive.store.measured import is_duration
 from archive.store.properties import METRIC
 from archive.store.records import Evaluation, State, sign
 from archive.store.studies.budget import UNBOUNDED, described
@@ -125,7 +126,7 @@ def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
     counted = (f"{report.counts.get(state, 0):,} {state.value.lower()}" for state in State if report.counts.get(state))
     budget = f"{study.budget:,}" if study.budget < UNBOUNDED else described(study.budget)
     yield "proposals", f"{', '.join(counted) or 'none'}; budget {budget}"
-    seconds = [value for value in results.columns["seconds"] if value is not None]
+    seconds = [*filter(is_duration, results.columns["seconds"])]
     if seconds:
         yield "training time", _duration(sum(seconds))
     reused = sum(source is not None for source in results.columns["answered_from"])

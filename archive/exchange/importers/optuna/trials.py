@@ -139,7 +139,7 @@ def _result(
         value=values[0],
         metrics=metrics,
         curve=curve,
-        seconds=seconds if seconds is not None and is_duration(seconds) else None,
+        seconds=seconds if is_duration(seconds) else None,
         environment=environment,
         partial=partial,
     )
