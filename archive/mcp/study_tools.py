@@ -14,6 +14,7 @@ from archive.mcp.arguments import ProtocolName, RowCount, StudyName
 from archive.mcp.limits import QUERY_SECONDS, fitting
 from archive.queue import workers
 from archive.store.records import State, Study
+from archive.store.registered_agents import agent_names
 from archive.store.snapshots import ProposalView
 
 MOST_STUDIES = 200
@@ -127,11 +128,12 @@ def studies(archive: Archive) -> StudyEntries:
 def study(archive: Archive, study: StudyName) -> StudyProgress:
     """Show one study: task, space with its limits, budget, proposals in each state, best network, trainers at work."""
     snapshot = archive.studies.snapshot(study)
-    record, best, agent = snapshot.study, snapshot.incumbent, snapshot.study.config.get("agent")
+    record, best = snapshot.study, snapshot.incumbent
+    agents = agent_names(record, (view.agent for view in snapshot.proposals))
     serving = [one for one in workers.statuses(archive.connection) if one.state in SERVING and one.trainer]
     return StudyProgress(
         *(record.name, record.task, record.protocol, record.space, dict(record.space_config), record.objective),
-        *(record.direction, record.budget, record.seed, agent if isinstance(agent, str) else None),
+        *(record.direction, record.budget, record.seed, ", ".join(agents) or None),
         snapshot.counts[State.WAITING],
         snapshot.counts[State.RUNNING],
         snapshot.counts[State.COMPLETE],

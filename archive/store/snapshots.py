@@ -83,7 +83,7 @@ class ProposalView:
         acquisition: Acquisition value.
         mean: Score that the surrogate predicts, larger is better.
         std: Standard deviation of the prediction.
-        epochs: Epochs trained so far; once it is over, those of the result.
+        epochs: Epochs trained so far; once it is over, those of the result. None where none are on record.
         metrics: Metrics of the result; before the first one, those of the last epoch.
         latest: Metrics of the last epoch while it runs, also to a later rung; otherwise equal to `metrics`.
         value: Objective, once it is known.
@@ -106,7 +106,7 @@ class ProposalView:
     acquisition: float | None = None
     mean: float | None = None
     std: float | None = None
-    epochs: int = 0
+    epochs: int | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     latest: Mapping[str, float] = field(default_factory=dict)
     value: float | None = None
@@ -243,7 +243,8 @@ def _view(row: Mapping[str, Any]) -> ProposalView:
     # A promoted proposal has the result of its last rung, and a longer curve, which stays where it is given up.
     has_result = row["value"] is not None
     metrics = ({} if has_result else last) or with_prefix(METRIC, dict(row["metrics"] or []))
-    trained = epochs[-1] if epochs and not (has_result and state.evaluated) else 0
+    trained = epochs[-1:] if not (has_result and state.evaluated) else []
+    recorded = [] if row["epochs"] is None else [row["epochs"]]
     return ProposalView(
         **{name: row[name] for name in _AS_READ},
         state=state,
@@ -251,7 +252,7 @@ def _view(row: Mapping[str, Any]) -> ProposalView:
         hyperparameters=from_json(row["hyperparameters"]),
         architecture_key=row["architecture"],
         functional_key=row["functional_key"] or row["architecture"],
-        epochs=max(row["epochs"] or 0, trained),
+        epochs=max([*recorded, *trained], default=None),
         metrics=metrics,
         latest=(last if state is State.RUNNING else {}) or metrics,
     )

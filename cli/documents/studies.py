@@ -57,6 +57,7 @@ class StudyItem(JsonObject):
         budget: Most evaluations; 1000000 or more stands for no limit.
         seed: Seed of the study.
         agent: The agent that began it, where one did.
+        agents: The agents of its proposals, in the order of their first proposals.
         rungs: Where trainings pause; null where they do not.
         created: When it was made (ISO 8601, UTC).
         counts: Proposals in each state.
@@ -76,6 +77,7 @@ class StudyItem(JsonObject):
     budget: int
     seed: int
     agent: str | None
+    agents: list[str]
     rungs: RungsItem | None
     created: str | None
     counts: StateCounts
@@ -96,7 +98,7 @@ class ProposalItem(JsonObject):
         mean: The score that the surrogate expects, larger is better.
         std: The surrogate's standard deviation of it.
         rung: The rung that it has reached, or is on its way to, from 1; null in a study without rungs.
-        epochs: Epochs trained so far.
+        epochs: Epochs trained so far; null where none are on record.
         value: The objective, once it is known.
         seconds: Wall-clock time of the training, once it is known.
         attempts: Number of attempts that were lost.
@@ -117,7 +119,7 @@ class ProposalItem(JsonObject):
     mean: float | None
     std: float | None
     rung: int | None
-    epochs: int
+    epochs: int | None
     value: float | None
     seconds: float | None
     attempts: int

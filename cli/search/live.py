@@ -147,10 +147,11 @@ class LiveView:
             event = self._event(view, snapshot)
             # A trial that no trainer can begin is claimed and returned again and again.
             returned = view.state is State.RUNNING and view.reason is not None
-            if returned and view.epochs <= self._told.get((view.id, event), -1):
+            trained = view.epochs or 0
+            if returned and trained <= self._told.get((view.id, event), -1):
                 continue
             self._seen[view.id] = seen
-            self._told[view.id, event] = view.epochs
+            self._told[view.id, event] = trained
             # What had finished before this search is no event.
             if self._begun or view.finished is None:
                 self._print(event + self._lost(view))

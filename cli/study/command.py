@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -28,14 +27,16 @@ from archive.cli.study.pareto import pareto_item, print_pareto
 from archive.cli.study.recipe_versions import recipe_versions, several
 from archive.errors import UsageError
 from archive.quantities import counted
+from archive.store.registered_agents import agent_names
 from archive.store.studies.budget import described as described_budget
 
 if TYPE_CHECKING:
     from archive.queue.successive_halving import Rungs
+    from archive.store.snapshots import ProposalView
     from archive.store.studies.deletion import Deletion
 
-SHOWN = 50
-"""Number of the latest proposals that `show` lists on a terminal."""
+SHOWN = 20
+"""Number of the latest proposals that `show` lists beside the best one."""
 SOURCES = ("study", "task", "same_task", "evaluations", "proposals", "coupling", "best_rank")
 """Columns of the table of source studies (`archive.agents.transfer.report`)."""
 
@@ -56,7 +57,7 @@ def list_studies(ctx: click.Context, as_json: bool) -> None:
     """
     with open_archive(ctx) as archive:
         summaries = archive.studies.list()
-    rows = [study_item(summary.study, summary.counts, summary.best) for summary in summaries]
+    rows = [study_item(summary.study, summary.counts, summary.best, summary.agents) for summary in summaries]
     if as_json:
         print_json({"studies": rows})
     elif rows:
@@ -71,13 +72,13 @@ def list_studies(ctx: click.Context, as_json: bool) -> None:
 
 @study.command()
 @click.argument("name", metavar="STUDY", type=STUDY)
-@click.option("--all", "every", is_flag=True, help=f"Show all proposals on a terminal, not only the latest {SHOWN}.")
+@click.option("--all", "every", is_flag=True, help=f"Show all proposals, not only the best one and the latest {SHOWN}.")
 @json_option
 @click.pass_context
 def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
     """Show a study: settings, source studies, proposals, incumbent.
 
-    A file, a pipe and the JSON have all proposals.
+    The JSON has all proposals.
 
     With source studies of other tasks, the column coupling has the correlation of the task with each of them, in
     [-1, 1], as the agent estimated it for the proposal. It is empty before the first estimate.
@@ -90,7 +91,8 @@ def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
         sources = [row._asdict() for row in contributed(archive, name)]
         versions = recipe_versions(archive, snapshot.study)
     stored, best = snapshot.study, snapshot.incumbent
-    described = study_item(stored, snapshot.counts, None if best is None else best.value)
+    agents = agent_names(stored, (view.agent for view in snapshot.proposals))
+    described = study_item(stored, snapshot.counts, None if best is None else best.value, agents)
     described["warm_started_from"] = [row["study"] for row in sources]
     proposals = [proposal_item(stored, view) for view in snapshot.proposals]
     pareto = pareto_item(snapshot)
@@ -103,6 +105,7 @@ def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
         return
     rungs = Rungs.of(stored.config)
     counts = {state: count for state, count in described["counts"].items() if count}
+    described["agent"] = ", ".join(described.pop("agents")) or None
     described["budget"] = described_budget(stored.budget)
     described["objectives"] = ", ".join(map(str, stored.objectives)) if stored.further else None
     described["constraints"] = ", ".join(map(str, stored.constraints)) or None
@@ -119,11 +122,16 @@ def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
         print_pareto(pareto)
     if sources:
         print_table(SOURCES, [[row[column] for column in SOURCES] for row in sources], title="warm-started from")
-    # Nobody reads thousands of lines on a terminal, and drawing them takes longer than the rest.
-    shown_rows = proposals if every or not sys.stdout.isatty() else proposals[-SHOWN:]
-    _print_proposals([{**row, "coupling": _coupling(sources, row["number"])} for row in shown_rows], rungs)
-    if left_out := len(proposals) - len(shown_rows):
+    listed = proposals if every else _best_and_latest(proposals, best)
+    _print_proposals([{**row, "coupling": _coupling(sources, row["number"])} for row in listed], rungs)
+    if left_out := len(proposals) - len(listed):
         print_message(f"left out: {counted(left_out, 'earlier proposal')}; --all shows all")
+
+
+def _best_and_latest(proposals: list[dict[str, Any]], best: ProposalView | None) -> list[dict[str, Any]]:
+    """Return the incumbent and the latest proposals, by number: drawing thousands takes longer than all the rest."""
+    earlier, latest = proposals[:-SHOWN], proposals[-SHOWN:]
+    return [row for row in earlier if best is not None and row["proposal"] == best.id] + latest
 
 
 def _coupling(sources: list[dict[str, Any]], number: int) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +17,23 @@ LATEST = 253_402_214_400_000
 """Milliseconds from 1970 to the last day but one of the year 9999, which every time zone can say."""
 
 
-def study_item(study: Study, counts: Mapping[State, int], best: float | None) -> dict[str, Any]:
+def study_item(
+    study: Study, counts: Mapping[State, int], best: float | None, agents: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return a study with how far it is.
 
     Args:
         study: The study.
         counts: Proposals by state; a state without any may be left out.
         best: Best value so far.
+        agents: Names of its agents, in the order of their first proposals.
     """
     from archive.queue.successive_halving import Rungs
     from archive.store.records import State
 
-    rungs, agent = Rungs.of(study.config), study.config.get("agent")
+    rungs = Rungs.of(study.config)
+    agent = study.config.get("agent")
+    began = agents[0] if agents else None
     return {
         "study": study.name,
         "task": study.task,
@@ -41,7 +46,8 @@ def study_item(study: Study, counts: Mapping[State, int], best: float | None) ->
         "constraints": constraint_items(study),
         "budget": study.budget,
         "seed": study.seed,
-        "agent": agent if isinstance(agent, str) else None,
+        "agent": agent if isinstance(agent, str) else began,
+        "agents": list(agents),
         "rungs": None if rungs is None else rungs.as_config(),
         "created": timestamp(study.created),
         "counts": {state.value.lower(): counts.get(state, 0) for state in State},

@@ -39,7 +39,7 @@ FIELDS: Mapping[str, str] = {
 """Fields of a row with their places in the database."""
 
 NUMBER, STATE, VALUE = (list(FIELDS).index(name) for name in ("number", "state", "value"))
-REASON, FEASIBLE_AT, WHOLE_AT = (list(FIELDS).index(name) for name in ("reason", "feasible", "whole"))
+AGENT, REASON, FEASIBLE_AT, WHOLE_AT = (list(FIELDS).index(name) for name in ("agent", "reason", "feasible", "whole"))
 
 COLLECTED = f"collect([{', '.join(FIELDS.values())}])"
 """The rows of several proposals `p` with their evaluations `e`."""

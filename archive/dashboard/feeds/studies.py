@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from archive.dashboard.feeds.base import Entries, Feed
 from archive.store.properties import study_from
 from archive.store.records import CANCELLED, Study
+from archive.store.registered_agents import agent_names
 from archive.store.studies.creation import FEASIBLE, WHOLE
 from archive.store.studies.summary import best_of
 
@@ -41,14 +43,15 @@ USING INDEX SEEK s:Study(name)
 MATCH (p:Proposal {{study: $study}})
 USING INDEX SEEK p:Proposal(study)
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-WITH p.state AS state, coalesce({WHOLE}, false) AS whole,
+WITH p.state AS state, p.agent AS agent, p.number AS number, coalesce({WHOLE}, false) AS whole,
      CASE WHEN e.value - e.value = 0.0 AND {FEASIBLE} THEN e.value END AS value,
      CASE WHEN e.answered_from IS NULL AND e.seconds - e.seconds = 0.0 AND e.seconds >= 0.0
           THEN e.seconds END AS seconds,
      e.answered_from AS answered,
      CASE WHEN p.state = 'FAILED' AND (p.reason = '{CANCELLED}' OR p.reason STARTS WITH '{CANCELLED}: ')
           THEN 1 ELSE 0 END AS cancelled
-RETURN state, whole, count(*) AS proposals, max(value) AS largest, min(value) AS smallest, sum(seconds) AS seconds,
+RETURN state, whole, agent, min(number) AS first, count(*) AS proposals, max(value) AS largest,
+       min(value) AS smallest, sum(seconds) AS seconds,
        count(answered) AS answered, sum(cancelled) AS cancelled
 """
 
@@ -70,6 +73,7 @@ class StudiesFeed(Feed):
         self._known: dict[str, dict[str, Any]] = {}
         self._signatures: dict[str, Any] = {}
         self._due: dict[str, float] = {}
+        self._agents: dict[str, list[str | None]] = {}
 
     def look(self) -> Entries:
         """Return the studies; deleted ones as None."""
@@ -91,7 +95,7 @@ class StudiesFeed(Feed):
                 self._signatures[study.name] = signature
             entries[study.name] = self._known[study.name] = {
                 **known,
-                **_settings(study),
+                **_settings(study, self._agents.get(study.name, ())),
                 "tags": stored.get("tags") or [],
             }
         gone = set(self._known) - set(entries)
@@ -104,13 +108,14 @@ class StudiesFeed(Feed):
         return {"studies": dict(entries)}
 
     def _forget(self, name: str) -> None:
-        for entries in (self._known, self._signatures, self._due):
+        for entries in (self._known, self._signatures, self._due, self._agents):
             entries.pop(name, None)
 
     def _counted(self, study: Study) -> dict[str, Any]:
         begin = time.monotonic()
         rows = self._connection.read(lambda tx: tx.run(COUNTS, study=study.name).data())
         self._due[study.name] = time.monotonic() + SECONDS_OF_REST * (time.monotonic() - begin)
+        self._agents[study.name] = [row["agent"] for row in sorted(rows, key=lambda row: row["first"])]
         counts: dict[str, int] = defaultdict(int)
         for row in rows:
             counts[row["state"].lower()] += row["proposals"]
@@ -124,9 +129,8 @@ class StudiesFeed(Feed):
         }
 
 
-def _settings(study: Study) -> dict[str, Any]:
-    agent = study.config.get("agent")
+def _settings(study: Study, agents: Iterable[str | None]) -> dict[str, Any]:
     names = ("name", "task", "protocol", "space", "objective", "direction", "budget", "seed", "created")
     settings = {name: getattr(study, name) for name in names}
     constraints = [str(each) for each in study.constraints]
-    return {**settings, "agent": agent if isinstance(agent, str) else None, "constraints": constraints}
+    return {**settings, "agent": ", ".join(agent_names(study, agents)) or None, "constraints": constraints}

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.dashboard.feeds.base import Entries, Feed
 from archive.dashboard.feeds.fields import (
+    AGENT,
     COLLECTED,
     FEASIBLE_AT,
     FIELDS,
@@ -37,6 +38,7 @@ from archive.dashboard.feeds.fields import (
 )
 from archive.store.properties import CURVE, EPOCH, proposal_id, with_prefix
 from archive.store.records import State, Study, is_cancelled, sign
+from archive.store.registered_agents import agent_names
 from archive.store.studies import studies
 from archive.store.studies.creation import constraint_lists, objective_names
 
@@ -128,6 +130,7 @@ class StudyFeed(Feed):
         self._recheck: deque[int] = deque()
         self._counts: Counter[str] = Counter()
         self._best: Row | None = None
+        self._agents: dict[str | None, None] = {}
         self._whole_due = -math.inf
 
     @property
@@ -154,6 +157,9 @@ class StudyFeed(Feed):
         running = self._connection.read(lambda tx: tx.run(RUNNING, study=self.name).data())
         rows = self._read_all(extent.get("next")) if whole else self._read_some(extent.get("next"), known)
         self._extent = extent
+        for number in sorted(rows):
+            if (row := rows[number]) is not None:
+                self._agents[row[AGENT]] = None
         entries: dict[Any, Any] = dict(rows)
         entries[RUNS] = [_run(row) for row in running]
         entries[ABOUT] = self._about()
@@ -172,6 +178,7 @@ class StudyFeed(Feed):
     def _forget(self) -> None:
         self._study, self._extent, self._best = None, {}, None
         self.rows, self._counts, self._whole_due = {}, Counter(), -math.inf
+        self._agents.clear()
         self._lately.clear()
         self._recheck.clear()
 
@@ -241,7 +248,7 @@ class StudyFeed(Feed):
 
     def _about(self) -> dict[str, Any]:
         study, best = self.study, self._best
-        agent = study.config.get("agent")
+        agents = agent_names(study, self._agents)
         return {
             "study": study.name,
             "task": study.task,
@@ -252,7 +259,7 @@ class StudyFeed(Feed):
             "objectives": [{"name": each.name, "direction": each.direction} for each in study.objectives],
             "budget": study.budget,
             "seed": study.seed,
-            "agent": agent if isinstance(agent, str) else None,
+            "agent": ", ".join(agents) or None,
             "created": study.created,
             "constraints": [str(each) for each in study.constraints],
             "note": self._extent.get("note") or "",

@@ -32,6 +32,7 @@ from archive.report.scales import short
 from archive.store.measured import is_duration
 from archive.store.properties import METRIC
 from archive.store.records import Evaluation, State, sign
+from archive.store.registered_agents import agent_names, kind_of
 from archive.store.studies.budget import UNBOUNDED, described
 
 
@@ -109,7 +110,7 @@ def _estimate(one: Recommendation, better: float) -> str:
 
 def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
     study, results = report.study, report.results
-    agent = study.config.get("agent")
+    agents = agent_names(study, results.columns["agent"])
     named = "; ".join(f"{each.name}, {each.direction}" for each in study.objectives)
     yield "objectives" if study.further else "objective", named
     if study.constraints:
@@ -122,7 +123,7 @@ def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
         yield "recommended", _estimate(report.recommended, sign(study.direction))
     yield "task", f"{study.task}, protocol {study.protocol}"
     yield "space", study.space
-    yield "agent", agent if isinstance(agent, str) else "none on record"
+    yield "agent", ", ".join(agents) or "none on record"
     counted = (f"{report.counts.get(state, 0):,} {state.value.lower()}" for state in State if report.counts.get(state))
     budget = f"{study.budget:,}" if study.budget < UNBOUNDED else described(study.budget)
     yield "proposals", f"{', '.join(counted) or 'none'}; budget {budget}"
@@ -181,7 +182,7 @@ def _rows(report: StudyReport) -> Iterator[list[Cell]]:
         column = {name: values[at] for name, values in results.columns.items()}
         cells = [Cell(str(results.number[at]), str(results.number[at])), _number(float(results.value[at]), "{:.6g}")]
         cells += [_number(values[at]) for _, values in numbers]
-        agent = (column["agent"] or "").rpartition("-")[0]
+        agent = kind_of(column["agent"] or "")
         source = column["answered_from"]
         notes = ["partial"] if results.partial[at] else [f"known from {source}"] if source else []
         notes += [] if results.feasible[at] else ["violates a constraint"]

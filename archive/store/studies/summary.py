@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from archive.store.records import State, Study, sign
+from archive.store.registered_agents import agent_names
 from archive.store.studies.creation import FEASIBLE, WHOLE
 
 if TYPE_CHECKING:
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
 COUNTS = f"""
 MATCH (s:Study)-[:PROPOSED]->(p:Proposal)
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-WITH s.name AS name, p.state AS state,
+WITH s.name AS name, p.state AS state, p.agent AS agent, p.number AS number,
      CASE WHEN e.value - e.value = 0.0 AND {FEASIBLE} THEN e.value END AS value, coalesce({WHOLE}, false) AS whole
-RETURN name, state, whole, count(*) AS proposals, max(value) AS largest, min(value) AS smallest
+RETURN name, state, whole, agent, min(number) AS first, count(*) AS proposals,
+       max(value) AS largest, min(value) AS smallest
 """
 
 
@@ -31,11 +33,13 @@ class StudySummary:
         counts: Number of proposals in each state.
         best: Value of the incumbent (`archive.store.snapshots.Snapshot`), in the task's own unit; None before the
             first.
+        agents: Names of its agents, in the order of their first proposals.
     """
 
     study: Study
     counts: Mapping[State, int]
     best: float | None
+    agents: tuple[str, ...] = ()
 
 
 def summaries(tx: ManagedTransaction, studies: Sequence[Study]) -> list[StudySummary]:
@@ -50,7 +54,9 @@ def _summary(study: Study, rows: Sequence[Mapping[str, Any]]) -> StudySummary:
     counts: dict[State, int] = defaultdict(int)
     for row in rows:
         counts[State(row["state"])] += int(row["proposals"])
-    return StudySummary(study, dict(counts), best_of(study, rows))
+    by_first = sorted(rows, key=lambda row: row["first"])
+    agents = agent_names(study, (row["agent"] for row in by_first))
+    return StudySummary(study, dict(counts), best_of(study, rows), agents)
 
 
 def best_of(study: Study, rows: Sequence[Mapping[str, Any]]) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from archive.cli.exit_codes import ExitCode
 from archive.cli.search import live
 from archive.cli.study import command
 from archive.constraints import parse
+from archive.dashboard.feeds.studies import StudiesFeed
+from archive.dashboard.feeds.study import StudyFeed
 from archive.exchange import study_rows
 from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion
@@ -124,19 +127,73 @@ def test_results_of_two_versions_of_a_recipe_are_said(archive, user):
     ]  # fmt: skip
 
 
-def test_a_terminal_shows_the_latest_proposals_and_all_on_demand(archive, user, monkeypatch):
-    monkeypatch.setattr(command, "SHOWN", 3)
-    propose(archive, cells(4))
+def test_the_best_and_the_latest_proposals_are_shown_and_all_on_demand(archive, user, monkeypatch):
+    monkeypatch.setattr(command, "SHOWN", 2)
+    propose(archive, cells(5))
 
     def numbers(*arguments, **how):
         done = user.types("study", "show", "study", *arguments, **how)
         first = (line.split("│")[0].strip() for line in done.stdout.splitlines() if "│" in line)
         return [int(number) for number in first if number.isdigit()], done.stderr
 
-    assert numbers(terminal=True) == ([1, 2, 3], "left out: 1 earlier proposal; --all shows all\n")
-    assert numbers("--all", terminal=True) == ([0, 1, 2, 3], "")
-    assert numbers() == ([0, 1, 2, 3], "")
-    assert len(json.loads(user.types("study", "show", "study", "--json", terminal=True).stdout)["proposals"]) == 4
+    assert numbers(terminal=True) == ([3, 4], "left out: 3 earlier proposals; --all shows all\n")
+    for value in (0.5, 0.75, 0.25):
+        complete(archive, value)
+    assert numbers() == numbers(terminal=True) == ([1, 3, 4], "left out: 2 earlier proposals; --all shows all\n")
+    assert numbers("--all") == numbers("--all", terminal=True) == ([0, 1, 2, 3, 4], "")
+    for value in (0.5, 1.0):
+        complete(archive, value)
+    assert numbers()[0] == [3, 4]
+    assert len(json.loads(user.types("study", "show", "study", "--json").stdout)["proposals"]) == 5
+
+
+def test_what_was_not_recorded_is_no_zero(archive, user):
+    propose(archive, cells(1))
+    key = complete(archive, 0.5).architecture.key
+    for words in (
+        ("study", "show", "study"),
+        ("study", "best", "study"),
+        ("proposal", "show", "study#0"),
+        ("study", "log", "study"),
+        ("arch", "show", key),
+    ):
+        told = user.types(*words).stdout
+        assert not re.search(r"epochs +0|\b0 epochs|\b0(\.0)? s\b", told), told
+        lines = [[cell.strip() for cell in re.split("[│┃]", line)] for line in told.splitlines()]
+        for start, line in enumerate(lines):
+            for place in (line.index(name) for name in ("epochs", "seconds") if name in line):
+                assert lines[start + 2][place] == "–", told
+        recorded = list(_recorded(json.loads(user.types(*words, "--json").stdout)))
+        assert recorded and set(recorded) == {None}, words
+
+
+def _recorded(item):
+    """Yield all numbers of epochs and seconds, wherever they stand."""
+    if isinstance(item, dict):
+        for name, value in item.items():
+            if name in ("epochs", "seconds"):
+                yield value
+            yield from _recorded(value)
+    elif isinstance(item, list):
+        for each in item:
+            yield from _recorded(each)
+
+
+@pytest.mark.parametrize("configured", [{}, {"agent": "random:batch=2"}])
+def test_a_study_names_the_agents_of_its_proposals(archive, user, configured):
+    archive.studies.create(study(budget=10, config=configured))
+    for kind, cell in (("random", 0), ("regularized-evolution", 1), ("random", 2)):
+        agent = archive.proposals.register_agent(kind, {"seed": cell}, "1")
+        archive.proposals.create("study", agent, suggest([cells(3)[cell]]))
+    names = [configured.get("agent", "random"), "regularized-evolution"]
+    (listed,) = json.loads(user.types("study", "list", "--json").stdout)["studies"]
+    shown = json.loads(user.types("study", "show", "study", "--json").stdout)
+    assert listed["agents"] == shown["agents"] == names
+    assert listed["agent"] == shown["agent"] == names[0]
+    (line,) = (line for line in user.types("study", "show", "study").stdout.splitlines() if line.startswith("agent "))
+    assert line.split(maxsplit=1)[1] == ", ".join(names)
+    live = StudyFeed(archive.connection, "study").look()["about"], StudiesFeed(archive.connection).look()["study"]
+    assert [entry["agent"] for entry in live] == [", ".join(names)] * 2
 
 
 @pytest.fixture
