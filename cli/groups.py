@@ -1,4 +1,7 @@
-"""Groups of commands with a default one: `archive trainer --slots 2` is `archive trainer start --slots 2`."""
+"""Groups of commands: unknown names in the archive's words, and groups with a default command.
+
+`archive trainer --slots 2` is `archive trainer start --slots 2`.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,28 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from archive.errors import UnknownNameError
 
-class DefaultGroup(click.Group):
+
+class CommandGroup(click.Group):
+    """A group that reports an unknown command as the archive reports every unknown name."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the name of a command, the command and its arguments.
+
+        Raises:
+            UnknownNameError: There is no such command.
+        """
+        name = args[0]
+        is_option = name.startswith("-")
+        if not is_option and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
+            raise UnknownNameError("command", name, self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
+
+
+class DefaultGroup(CommandGroup):
     """A group that runs one of its commands where none is named.
 
     The default command runs when the first word is one of its options; if it takes arguments, also when the first word

@@ -14,6 +14,7 @@ import click
 
 from archive import __version__
 from archive.cli import entry, exit_codes
+from archive.cli.groups import CommandGroup
 from archive.cli.streams import tolerate_other_encodings
 from archive.database.driver import hide_optional_packages
 from archive.errors import ArchiveError, QueryError, UnknownNameError
@@ -73,7 +74,7 @@ COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(CommandGroup):
     """A group that imports a command when it is called; `archive --help` imports none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -81,12 +82,9 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return one command."""
+        """Import and return one command; None where there is none of this name."""
         if cmd_name not in COMMANDS:
-            if ctx.resilient_parsing:
-                # A shell asks for completions: click expects None, not an error.
-                return None
-            raise UnknownNameError("command", cmd_name, COMMANDS)
+            return None
         module, name, _ = COMMANDS[cmd_name]
         command: click.Command = getattr(import_module(module), name)
         entry.loaded()
@@ -172,6 +170,8 @@ def _run(arguments: list[str] | None) -> int:
 
         click.echo(printable(error.format_message(), lines=True))
         return 2
+    except click.NoSuchOption as error:
+        return _complain(_unknown_option(error), error.exit_code)
     except click.ClickException as error:
         return _complain(error.format_message(), error.exit_code)
     except BrokenPipeError:
@@ -195,6 +195,16 @@ def _run(arguments: list[str] | None) -> int:
             # Python's form of a byte of the command line that is no UTF-8.
             return _complain("a name on the command line is not UTF-8 text", exit_codes.ExitCode.USAGE)
         raise
+
+
+def _unknown_option(error: click.NoSuchOption) -> str:
+    """Return the message on an unknown option, in the words for every unknown name."""
+    command = None if error.ctx is None else error.ctx.command
+    known: list[str] = []
+    for parameter in [] if command is None else command.params:
+        if isinstance(parameter, click.Option) and not parameter.hidden:
+            known += parameter.opts
+    return str(UnknownNameError("option", error.option_name, known, "see --help"))
 
 
 def _interrupted(error: BaseException) -> int:

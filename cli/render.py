@@ -11,7 +11,8 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -19,12 +20,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from archive.cli.columns import column_widths, whole_width
+from archive.cli.columns import column_widths, longest_word, whole_width
 from archive.cli.documents.base import SCHEMA_VERSION
 from archive.cli.parameters import settings_of
 from archive.json_values import finite_or_null, mapped
 
 if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.progress import Progress
+
     from archive.api import Archive
 
 Part = str | tuple[str, str]
@@ -53,6 +57,28 @@ def console(file: TextIO | None = None) -> Console:
     # A pipe has no width: its lines are not folded at the width of some terminal.
     wide = None if file.isatty() else 240
     return _Console(file=file, highlight=False, markup=False, emoji=False, width=wide)
+
+
+_animations: list[Console] = []
+"""Consoles of the animations that run now, the latest last."""
+
+
+@contextmanager
+def animation(shown: Live | Progress, to: Console) -> Iterator[None]:
+    """Run an animation of rich; lines that are printed meanwhile stand above it.
+
+    Printed past the animation they would move it, and its upper lines would stay behind on the terminal.
+
+    Args:
+        shown: The animation.
+        to: Its console.
+    """
+    with shown:
+        _animations.append(to)
+        try:
+            yield
+        finally:
+            _animations.remove(to)
 
 
 class _Console(Console):
@@ -181,7 +207,7 @@ def print_table(
     for place, row in enumerate(cells):
         if place:
             to.print()
-        to.print(_record(headings, row))
+        _print_record(to, headings, row)
 
 
 def _fitting_table(
@@ -208,21 +234,31 @@ def _table(
     return table
 
 
-def _record(names: Sequence[Text], values: Sequence[Text], width: int = 1) -> Table:
-    """Return one line a value; further lines of a long one begin below its first line."""
-    record = Table.grid(padding=(0, 1))
-    record.add_column(style="bold", no_wrap=True, min_width=width)
-    record.add_column(overflow="fold")
+def _print_record(to: Console, names: Sequence[Text], values: Sequence[Text], width: int = 1) -> None:
+    """Write one line a value; further lines of a long one begin below its first line.
+
+    A value with a word that is longer than the room beside the names, such as a path, is a line of its own, to be
+    copied as a whole.
+    """
+    width = max([width, *(name.cell_len for name in names)])
+    room = to.width - width - 1
     for name, value in zip(names, values, strict=True):
+        if longest_word(value.plain) > room:
+            to.print(Text(name.plain, style="bold"))
+            to.print(value, soft_wrap=True)
+            continue
+        record = Table.grid(padding=(0, 1))
+        record.add_column(style="bold", no_wrap=True, min_width=width)
+        record.add_column(overflow="fold")
         record.add_row(name, value)
-    return record
+        to.print(record)
 
 
 def print_fields(fields: Mapping[str, Any], width: int) -> None:
     """Write one line a field: the name in bold, then the value; commas separate the values of a list or mapping."""
     shown, to = {name: _listed(value) for name, value in fields.items()}, console(sys.stdout)
     if to.is_terminal:
-        to.print(_record([text(name) for name in shown], [text(value) for value in shown.values()], width))
+        _print_record(to, [text(name) for name in shown], [text(value) for value in shown.values()], width)
         return
     for name, value in shown.items():
         print_line((f"{name:<{width}}", "bold"), f" {value}")
@@ -262,4 +298,9 @@ def span(seconds: float | None) -> str | None:
 
 
 def _print(to: Console, parts: Sequence[Part], wrap: bool, lines: bool = False) -> None:
-    to.print(text(*parts, lines=lines), soft_wrap=not (wrap and to.is_terminal))
+    if _animations and to.is_terminal:
+        to = _animations[-1]
+    content = text(*parts, lines=lines)
+    # A word that no line holds, such as a path, would be cut.
+    folded = wrap and to.is_terminal and longest_word(content.plain) <= to.width
+    to.print(content, soft_wrap=not folded)

@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
+from archive.cli.groups import CommandGroup
 from archive.cli.parameters import force_option
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def weights() -> None:
     """Export trained networks as files for other programs."""
 

@@ -19,7 +19,7 @@ _POOL = ((3, 2), (4, 2), (5, 2), (3, 4), (6, 2), (8, 2), (6, 3), (10, 2), (4, 6)
 
 @final
 class Mlp(LayerwiseSpace):
-    """Fully connected networks of rectifiers and sigmoids, for regression: every decision layer is linear."""
+    """Fully connected networks of rectifiers and sigmoids, for regression and classification of vectors."""
 
     name = "mlp"
 

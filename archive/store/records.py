@@ -14,6 +14,7 @@ from typing import Any
 
 from archive.architecture.graph import Architecture
 from archive.constraints import Constraint as Constraint
+from archive.quantities import counted
 from archive.store.objective_names import Direction as Direction
 from archive.store.objective_names import Objective as Objective
 
@@ -297,3 +298,11 @@ class Evaluation:
     def score(self) -> float:
         """`value`, or its negative if the study minimises: agents maximise it."""
         return sign(self.direction) * self.value
+
+    def __str__(self) -> str:
+        """Return what a reader asks first, on one line; `repr` has all fields."""
+        epochs = [] if self.epochs is None else [counted(self.epochs, "epoch")]
+        seconds = [] if self.seconds is None else [f"{self.seconds:.3g} s"]
+        layers = f"{self.architecture.space}, {len(self.architecture.layers)} layers"
+        about = ", ".join([f"architecture {self.architecture.key} ({layers})", *epochs, *seconds])
+        return f"{self.id}: value {self.value:.4g}, {about}"

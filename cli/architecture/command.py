@@ -11,6 +11,7 @@ from archive.cli.architecture.argument import architecture_of, is_key
 from archive.cli.architecture.diff import diff
 from archive.cli.architecture.draw import draw
 from archive.cli.architecture.proxies import proxies
+from archive.cli.groups import CommandGroup
 from archive.cli.names import KERNEL, STUDY
 from archive.cli.parameters import AliasedOption, Count
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message, print_table
@@ -37,7 +38,7 @@ setting_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def arch() -> None:
     """Show, draw and compare architectures; find neighbours."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from archive.cli.bench import first, objectives, search, speed, transfer
+from archive.cli.groups import CommandGroup
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def bench() -> None:
     """Measure speed and search quality on this machine, each figure beside its goal or a reference of the same run."""
 

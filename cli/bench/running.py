@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archive.cli.parameters import settings_of
-from archive.cli.render import console, print_message
+from archive.cli.render import animation, console, print_message
 from archive.errors import UsageError
 
 if TYPE_CHECKING:
@@ -116,10 +116,12 @@ def _bar(total: int) -> Iterator[Any]:
 
     label = TextColumn("evaluations, {task.fields[studies]} searches done", markup=False)
     columns = [BarColumn(), MofNCompleteColumn(), label]
-    if not console().is_terminal:
+    terminal = console()
+    if not terminal.is_terminal:
         yield _ProgressLines(total)
         return
-    with Progress(*columns, TimeRemainingColumn(), console=console()) as bar:
+    bar = Progress(*columns, TimeRemainingColumn(), console=terminal)
+    with animation(bar, terminal):
         task = bar.add_task("", total=total, studies=0)
         yield lambda evaluations, studies: bar.update(task, completed=evaluations, studies=studies)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archive.cli.db.gc import gc
+from archive.cli.groups import CommandGroup
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, print_fields, print_json, print_line, show
 from archive.errors import UsageError
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from archive.server.embedded import Status
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def db() -> None:
     """Start, stop and inspect the database server."""
 

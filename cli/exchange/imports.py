@@ -12,6 +12,7 @@ import click
 
 from archive import user_paths
 from archive.cli.exchange.import_models import model, onnx_file
+from archive.cli.groups import CommandGroup
 from archive.cli.names import PROTOCOL, SPACE, TASK
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
 from archive.errors import UnknownNameError, UsageError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from archive.trainer.tasks.tabular import TabularTask
 
 
-@click.group("import")
+@click.group("import", cls=CommandGroup)
 def imports() -> None:
     """Import external results: tables, official benchmark files, Optuna studies, models."""
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
+from archive.cli.groups import CommandGroup
 from archive.cli.parameters import force_option
 from archive.cli.render import json_option, print_fields, print_json, print_message, print_table
 from archive.errors import SettingsError, UnknownNameError, UsageError
 
 
-@click.group("table")
+@click.group("table", cls=CommandGroup)
 def tables() -> None:
     """List the built-in tables, and make them of official benchmark files."""
 

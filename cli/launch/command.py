@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archive.cli.groups import CommandGroup
 from archive.cli.launch.engines import engine_command
 from archive.cli.names import FLEET
 from archive.cli.parameters import settings_of
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 COLUMNS = ("fleet", "engine", "study", "trainers", "running", "pending", "age", "note")
 
 
-class EngineGroup(click.Group):
+class EngineGroup(CommandGroup):
     """A group with a command for each registered launcher."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

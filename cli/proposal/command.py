@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archive.cli.groups import CommandGroup
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
 from archive.cli.study.items import proposal_item, timestamp
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from archive.queue.event_log import Entry
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def proposal() -> None:
     """Show, cancel and retry proposals.
 

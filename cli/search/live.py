@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TextIO
 
@@ -10,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from archive.cli.render import console, print_line, print_message, text
+from archive.cli.render import animation, console, print_line, print_message, text
 from archive.quantities import counted
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, Snapshot
@@ -47,6 +48,9 @@ class LiveView:
         self._print = print_message if stream is None else print_line
         terminal = console(stream)
         self._live = Live(console=terminal, refresh_per_second=4) if terminal.is_terminal else None
+        self._animation: AbstractContextManager[None] = nullcontext()
+        if self._live is not None:
+            self._animation = animation(self._live, terminal)
         self._seen: dict[str, tuple[State, int, str | None]] = {}
         self._told: dict[tuple[str, str], int] = {}
         self._explained: set[tuple[str, int]] = set()
@@ -55,9 +59,8 @@ class LiveView:
 
     def __enter__(self) -> LiveView:
         """Start the live table, or print a line on the search."""
-        if self._live:
-            self._live.__enter__()
-        else:
+        self._animation.__enter__()
+        if self._live is None:
             self._print(f"{self.study.name}:{self._about()}")
         return self
 
@@ -65,8 +68,7 @@ class LiveView:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End the live table; its last state stays on the terminal."""
-        if self._live:
-            self._live.__exit__(kind, error, trace)
+        self._animation.__exit__(kind, error, trace)
 
     def update(self, snapshot: Snapshot, waits_for: str | None = None) -> None:
         """Show the study as of a snapshot.

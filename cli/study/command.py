@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archive.cli.exit_codes import ExitCode
+from archive.cli.groups import CommandGroup
 from archive.cli.names import STUDY
 from archive.cli.render import (
     json_option,
@@ -41,7 +42,7 @@ SOURCES = ("study", "task", "same_task", "evaluations", "proposals", "coupling",
 """Columns of the table of source studies (`archive.agents.transfer.report`)."""
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def study() -> None:
     """List, show, watch, plot, export and delete studies; follow their logs."""
 

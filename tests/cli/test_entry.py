@@ -79,7 +79,13 @@ def test_the_cache_is_in_the_home_of_the_command(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "fragments"),
     [
-        (["serch"], ["unknown command 'serch'", "search"]),
+        (["serch"], ["unknown command 'serch': did you mean search"]),
+        (["study", "shwo"], ["unknown command 'shwo': did you mean show?"]),
+        (["proposal", "cancle"], ["unknown command 'cancle': did you mean cancel?"]),
+        (["import", "tabel"], ["unknown command 'tabel': did you mean table?"]),
+        (["bench", "nothing"], ["unknown command 'nothing': known: agents, "]),
+        (["launch", "lsit"], ["unknown command 'lsit': did you mean list?"]),
+        (["study", "show", "--al"], ["unknown option '--al': did you mean --all?"]),
         (["search", "--agent", "nasbt"], ["unknown agent 'nasbt'", "nasbot"]),
         (["search", "--agent", "tw:prest=paper"], ["unknown setting of agent tw 'prest'", "preset"]),
         (["search", "--agent", "tw:preset"], ["a setting of an agent is written NAME=VALUE", "'preset'"]),
@@ -87,7 +93,7 @@ def test_the_cache_is_in_the_home_of_the_command(tmp_path, monkeypatch, capsys):
         (["search", "--space", "cn"], ["unknown space 'cn'", "cnn"]),
         (["search", "--protocol", "digits/9"], ["digits/9", "digits/1"]),
         (["search", "--task", "diabetes", "--space", "cnn"], ["diabetes", "cnn", "mlp"]),
-        (["search", "--budgt", "3"], ["--budgt"]),
+        (["search", "--budgt", "3"], ["unknown option '--budgt': did you mean --budget?"]),
         (["search", "--study", ""], ["name", "''"]),
         (["search", "--warm-start", ","], ["--warm-start", "','"]),
         (["query", "RETURN 1", "-p", "novalue"], ["NAME=VALUE", "novalue"]),

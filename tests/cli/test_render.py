@@ -81,6 +81,25 @@ def test_where_a_table_would_be_too_high_or_too_wide_a_row_is_a_block_of_lines(c
     assert capsys.readouterr().out.split() == [word for at in range(9) for word in (f"column{at}", str(at))]
 
 
+PATH = "file:///home/somebody/.archive/weights/0123456789abcdef0123456789abcdef.safetensors"
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        lambda: print_table(("number", "weights"), [(1, PATH), (2, "no")]),
+        lambda: print_table(("number", "reason"), [(1, f"no file at {PATH} on this machine")]),
+        lambda: print_fields({"number": 1, "weights": PATH}, 8),
+        lambda: render.print_line("the weights are at ", PATH, wrap=True),
+    ],
+)
+@pytest.mark.parametrize("width", [30, 90])
+def test_an_address_is_on_one_line_of_any_terminal(capsys, monkeypatch, show, width):
+    monkeypatch.setattr(render, "console", lambda file: render.Console(file=file, width=width, force_terminal=True))
+    show()
+    assert PATH in capsys.readouterr().out
+
+
 def test_lines_of_a_long_value_begin_below_each_other(capsys, monkeypatch):
     monkeypatch.setattr(render, "console", lambda file: render.Console(file=file, width=30, force_terminal=True))
     print_fields({"name": "tw", "summary": "a Gaussian process on distances"}, 9)

@@ -37,6 +37,15 @@ def evaluations(archive):
     return archive.studies.evaluations("study")
 
 
+@pytest.mark.parametrize(
+    ("result", "end"), [(Result(0.75), ""), (Result(0.75, epochs=1, seconds=2.5), ", 1 epoch, 2.5 s")]
+)
+def test_a_printed_evaluation_is_one_line_without_what_is_unknown(archive, claim, result, end):
+    archive.proposals.complete(claim.id, claim.token, result)
+    key = claim.architecture.key
+    assert str(evaluations(archive)[0]) == f"{claim.id}: value 0.75, architecture {key} (nasbench201, 8 layers){end}"
+
+
 def shape(connection):
     patterns = ("RESULTED_IN]->(:Evaluation)", "ON]->(:Task)", "SAVED]->(:Weights)", "OF]->(:Architecture)")
     return [count(connection, f"()-[:{pattern}") for pattern in patterns]

@@ -1,0 +1,60 @@
+"""The live table of a search on a terminal."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+import pytest
+
+from archive.cli import render
+from archive.cli.search.interruption import Interruption
+from archive.cli.search.live import LiveView
+from archive.store.records import State, Study
+from archive.store.snapshots import ProposalView, Snapshot
+from tests.support.commands import Screen
+
+STUDY = Study("mine", "digits", "digits/1", "mlp", budget=3)
+VIEW = ProposalView("mine#00000", 0, State.RUNNING, "0" * 32, "0" * 32)
+SNAPSHOT = Snapshot(STUDY, (VIEW,), {state: int(state is State.RUNNING) for state in State}, None)
+
+
+def drawn(output):
+    """Return the lines of a terminal after an output: text, line breaks, moves upwards and erased lines."""
+    lines, row, column = [""], 0, 0
+    for part in re.findall(r"\x1b\[[\d;?]*[a-zA-Z]|\r|\n|[^\x1b\r\n]+", output):
+        if part == "\n":
+            row, column = row + 1, 0
+            lines += [""] * (row + 1 - len(lines))
+        elif part == "\r":
+            column = 0
+        elif part.endswith("A") and part.startswith("\x1b"):
+            row -= int(part[2:-1] or 1)
+        elif part == "\x1b[2K":
+            lines[row] = ""
+        elif not part.startswith("\x1b"):
+            lines[row] = lines[row][:column].ljust(column) + part + lines[row][column + len(part) :]
+            column += len(part)
+    return [line.rstrip() for line in lines]
+
+
+@pytest.mark.parametrize("width", [60, 120])
+def test_messages_during_a_live_table_stand_above_it(monkeypatch, width):
+    screen = Screen()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("COLUMNS", str(width))
+    with Interruption("stopping …") as interruption, LiveView(STUDY, "random", "here", None, 0) as view:
+        view.update(SNAPSHOT)
+        view._live.refresh()
+        screen.write("^C")  # by the terminal
+        signal.raise_signal(signal.SIGINT)
+        render.print_message("a warning")
+        view.update(SNAPSHOT)
+        view._live.refresh()
+        with pytest.raises(KeyboardInterrupt):
+            interruption.check()
+    render.print_message("interrupted")
+    lines = drawn(screen.getvalue())
+    assert lines[:2] == ["stopping …", "a warning"]
+    assert [line for line in lines if line.startswith("mine ")] == [lines[2]]
+    assert lines[-2] == "interrupted"
