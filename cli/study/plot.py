@@ -61,7 +61,7 @@ def plot(
     best-so-far            best value against evaluations, seconds or epochs
     value-and-cost         value against a cost, with the Pareto front
     learning-curves        curves of the best, other and running trainings
-    parallel-coordinates   hyperparameters or sizes beside the value
+    parallel-coordinates   hyperparameters, decisions or sizes beside the value
     predictions            predicted against observed values, and coverage
     operation-gains        what each operation of the agents gained
     worker-timeline        which worker ran which trial, when

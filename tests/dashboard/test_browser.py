@@ -253,9 +253,10 @@ def test_plots_carry_their_view_and_answer_to_keys(visit, archive):
         archive.proposals.complete(claim.id, claim.token, Result(value, {"accuracy": value}))
     archive.proposals.claim("trainer", study="study")
     page = visit("/study?study=study&axis=edges&axis=rate&range=0.600:1.000:rate")
-    parallel = page.get_by_role("img", name="Hyperparameters beside the value, one line a result")
+    parallel = page.get_by_role("img", name="beside the value, one line a result")
     # A part is loaded when it comes into sight.
-    page.get_by_role("heading", name="Hyperparameters").scroll_into_view_if_needed()
+    page.get_by_role("heading", name="What differs").scroll_into_view_if_needed()
+    page.get_by_role("heading", name="Sizes of networks and hyperparameters").wait_for()
     parallel.locator("path").nth(2).wait_for(state="attached")
     assert parallel.locator(".name").all_text_contents() == ["edgesedges", "raterate", "accuracyaccuracy"]
     # The range leaves out the results whose rate is lower.

@@ -115,7 +115,7 @@ def test_every_axis_of_parallel_coordinates_is_named(filled):
     assert [text.get_text() for text in axes.get_xticklabels()] == ["rate\nlogarithmic", "accuracy"]
     lines = axes.collections[0].get_segments()
     np.testing.assert_allclose(lines[-1], [[0.0, 0.0], [1.0, 1.0]])  # the best: the smallest rate
-    with pytest.raises(UnknownNameError, match="unknown hyperparameter 'rat': did you mean rate"):
+    with pytest.raises(UnknownNameError, match="unknown axis 'rat': did you mean rate"):
         plots.parallel_coordinates(filled, "study", axes=["rat"])
 
 

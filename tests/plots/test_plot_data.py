@@ -140,19 +140,6 @@ def test_places_on_axes_are_linear_logarithmic_or_words():
     assert hyperparameters.axis("one", [3, 3]).places.tolist() == [0.5, 0.5]
 
 
-def test_a_list_has_an_axis_for_its_mean():
-    settings = [{"rate": [1.0, 3.0], "width": 4}, {"rate": [5.0], "width": 4}]
-    sizes = {"layers": [7, 8]}
-    assert hyperparameters._columns("study", hyperparameters._own(settings), sizes, ()) == {"rate (mean)": [2.0, 5.0]}
-    assert hyperparameters._columns("study", hyperparameters._own(settings), sizes, ["rate[1]", "layers"]) == {
-        "rate[1]": [3.0, None],
-        "layers": [7, 8],
-    }
-    assert hyperparameters._columns("study", hyperparameters._own([{"width": 4}] * 2), sizes, ()) == sizes
-    with pytest.raises(UsageError, match="neither hyperparameters nor sizes of networks differ"):
-        hyperparameters._columns("study", hyperparameters._own([{"width": 4}] * 2), {"layers": [7, 7]}, ())
-
-
 def test_the_best_are_drawn_last_and_the_others_in_even_steps_of_the_ranking():
     values = np.arange(100.0)
     rows = hyperparameters.chosen(recorded(values, "minimise"), 20)

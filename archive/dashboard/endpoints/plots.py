@@ -24,7 +24,7 @@ LONGEST = 10 * 365 * 86_400
 
 
 def _parallel(request: Request) -> Response:
-    """Return hyperparameters, or sizes of the networks, beside the value; places on an axis are in [0, 1]."""
+    """Return hyperparameters, decisions or sizes of the networks beside the value; places on an axis are in [0, 1]."""
     most = integer(request, "most", LINES, least=1, most=MOST_LINES)
     study, names = named_study(request), request.query_params.getlist("axis")
     try:
@@ -32,7 +32,13 @@ def _parallel(request: Request) -> Response:
     except UsageError as error:
         return _nothing(error)
     axes = [
-        {"name": axis.name, "scaling": axis.scaling, "ticks": axis.ticks, "places": np.round(axis.places, 4).tolist()}
+        {
+            "name": axis.name,
+            "kind": axis.kind,
+            "scaling": axis.scaling,
+            "ticks": axis.ticks,
+            "places": np.round(axis.places, 4).tolist(),
+        }
         for axis in data.axes
     ]
     about = {name: getattr(data, name) for name in ("objective", "direction", "results", "known")}

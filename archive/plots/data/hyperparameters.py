@@ -1,11 +1,14 @@
-"""Parallel coordinates: one axis for each hyperparameter or property of the network, the last one for the value.
+"""Parallel coordinates: an axis for each hyperparameter, decision or size of the network, the last one for the value.
 
 | symbol   | meaning                                                                       | shape  |
 |----------|-------------------------------------------------------------------------------|--------|
 | p_ij     | place of result i on axis j, from 0 at the bottom to 1 at the top             | (n, k) |
 
 The place is linear in the number, or in its logarithm where all numbers are positive and span a factor of 100. Texts
-and truth values have evenly spaced places, in their order.
+and truth values have evenly spaced places, in their order; options of a decision in the order of the space.
+
+An axis has one name: a decision that is called as a hyperparameter is `NAME (decision)`, a size that is called as
+either of them `NAME (size)`.
 """
 
 from __future__ import annotations
@@ -13,23 +16,27 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from archive.errors import UnknownNameError, UsageError
+from archive import spaces
+from archive.architecture import compact
+from archive.errors import ArchiveError, InvalidArchitectureError, UnknownNameError, UsageError
 from archive.plots.data import drawable
 from archive.plots.data.curves import evenly, ranked
 from archive.plots.data.results import Floats, Integers, RecordedResults, floats, read
+from archive.spaces.choices import Choices
 from archive.store.properties import from_json
-from archive.store.records import Direction
+from archive.store.records import Direction, Study
 from archive.store.result_columns import NETWORK
 
 if TYPE_CHECKING:
     from archive.api import Archive
 
 Scaling = Literal["linear", "logarithmic", "categories"]
+AxisKind = Literal["hyperparameter", "decision", "size", "objective"]
 
 MOST = 500
 """Most results that are drawn: beyond, lines cover each other."""
@@ -40,6 +47,11 @@ SPAN = 100.0
 
 _ELEMENT = re.compile(r"\[\d+\]$")
 _OF_NETWORKS = ("layers", "depth", "edges", "mass")
+_ALIKE: Mapping[AxisKind, str] = {
+    "hyperparameter": "hyperparameters",
+    "decision": "decisions",
+    "size": f"sizes of networks ({', '.join(_OF_NETWORKS)})",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +59,12 @@ class CoordinateAxis:
     """One axis.
 
     Attributes:
-        name: Name of the hyperparameter or property.
+        name: Name of the hyperparameter, decision, size or objective.
         scaling: How numbers become places.
-        places: (n,) float64 in [0, 1]; NaN where a result has no such hyperparameter, or it cannot be drawn.
+        places: (n,) float64 in [0, 1]; NaN where a result has no such entry, or it cannot be drawn.
         ticks: Places with their labels.
-        left_out: Number of hyperparameters that cannot be drawn.
+        left_out: Number of entries that cannot be drawn.
+        kind: What the name belongs to.
     """
 
     name: str
@@ -59,6 +72,27 @@ class CoordinateAxis:
     places: Floats
     ticks: tuple[tuple[float, str], ...]
     left_out: int = 0
+    kind: AxisKind = "hyperparameter"
+
+
+@dataclass(frozen=True, eq=False)
+class AxisColumn:
+    """A column that an axis may show.
+
+    Attributes:
+        kind: What the column holds.
+        values: (n,) numbers, texts or truth values; None where a result has no such entry.
+        order: Options of a decision in the order of the space; empty for any other column.
+    """
+
+    kind: AxisKind
+    values: Sequence[Any]
+    order: Sequence[str] = ()
+
+    @property
+    def differs(self) -> bool:
+        """Whether two results have different entries."""
+        return len({str(value) for value in self.values}) > 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +108,7 @@ class ParallelCoordinates:
         axes: The axes; the last is the objective.
         results: Number of comparable results, of which n are chosen: the best tenth of n, and others in even steps of
             the ranking.
-        known: Names of all hyperparameters and properties that could be axes.
+        known: Names of all hyperparameters, decisions and sizes that could be axes.
         left_out: Number of hyperparameters and values that cannot be drawn (`archive.plots.data.drawable`).
     """
 
@@ -92,33 +126,40 @@ class ParallelCoordinates:
 def parallel_coordinates(
     archive: Archive, study: str, names: Sequence[str] = (), *, most: int = MOST
 ) -> ParallelCoordinates:
-    """Return the hyperparameters of the results of a study beside their values.
+    """Return hyperparameters, decisions or sizes of the results of a study beside their values.
 
     Args:
         archive: The archive.
         study: Name of the study.
-        names: Names of hyperparameters, and of `layers`, `depth`, `edges`, `mass` of the networks; empty for all
-            hyperparameters that differ between results, or for the properties of the networks where none does. A list
-            of numbers, one for each layer say, is the axis `NAME (mean)`; `NAME[0]` is its first element.
+        names: Names of hyperparameters, of decisions of a space `choices`, and of `layers`, `depth`, `edges`, `mass` of
+            the networks; empty for all hyperparameters and decisions that differ between results, or for the sizes
+            where none does. A list of numbers, one for each layer say, is the axis `NAME (mean)`; `NAME[0]` is its
+            first element.
         most: Most results.
 
     Raises:
-        UnknownNameError: There is no study or no hyperparameter of this name.
+        UnknownNameError: There is no study, or nothing of this name that could be an axis.
         UsageError: The study has no value yet, or nothing differs between its results.
     """
-    (results,) = read(archive, study, ["hyperparameters", *(NETWORK + name for name in _OF_NETWORKS)])
+    space = _choices_of(archive.studies.get(study))
+    networks = [NETWORK + name for name in _OF_NETWORKS]
+    (results,) = read(archive, study, ["hyperparameters", *networks, *(["code"] if space else [])])
     rows = chosen(results, most)
     left_out = drawable.count(results.value[results.comparable])
     if not len(rows):
         beyond = drawable.sentence(left_out, "; ")
         raise UsageError(f"the study {study!r} has no evaluation with a value yet{beyond}")
+
     settings = [from_json(results.columns["hyperparameters"][row]) for row in rows]
-    networks = {name: [results.columns[NETWORK + name][row] for row in rows] for name in _OF_NETWORKS}
-    own = _own(settings)
-    columns = _columns(study, own, networks, names)
+    decisions = _decisions(space, [results.columns["code"][row] for row in rows]) if space else {}
+    sizes = {}
+    for name in _OF_NETWORKS:
+        sizes[name] = AxisColumn("size", [results.columns[NETWORK + name][row] for row in rows])
+
+    columns = _together(_own(settings), decisions, sizes)
     value = results.value[rows]
-    axes = [axis(name, column) for name, column in columns.items()]
-    axes.append(axis(results.study.objective, value.tolist()))
+    axes = [_axis_of(name, column) for name, column in _shown(study, columns, names).items()]
+    axes.append(replace(axis(results.study.objective, value.tolist()), kind="objective"))
     return ParallelCoordinates(
         study,
         results.study.objective,
@@ -127,7 +168,7 @@ def parallel_coordinates(
         value,
         tuple(axes),
         int(results.comparable.sum()),
-        (*own, *networks),
+        tuple(columns),
         left_out + sum(each.left_out for each in axes),
     )
 
@@ -142,39 +183,97 @@ def chosen(results: RecordedResults, most: int) -> Integers:
     return ranking[::-1]
 
 
-def axis(name: str, column: Sequence[Any]) -> CoordinateAxis:
-    """Return the axis of a column of numbers, texts or truth values; None stands for no entry."""
+def axis(name: str, column: Sequence[Any], order: Sequence[str] = ()) -> CoordinateAxis:
+    """Return the axis of a column of numbers, texts or truth values; None stands for no entry.
+
+    Args:
+        name: Name of the axis.
+        column: (n,) entries.
+        order: All texts that the column may have, in the order of their places; empty for those that it has, sorted.
+    """
     known = [value for value in column if value is not None]
-    if all(_is_number(value) for value in known):
+    if not order and all(_is_number(value) for value in known):
         return _numbers(name, floats([None if value is None else _bounded(value) for value in column]))
     texts = [None if value is None else str(value) for value in column]
-    words = sorted({text for text in texts if text is not None})
+    words = list(order) or sorted({text for text in texts if text is not None})
     at = {word: place / max(1, len(words) - 1) for place, word in enumerate(words)}
     places = floats([None if text is None else at[text] for text in texts])
     ticks = [words[place] for place in evenly(len(words), LABELS)]
     return CoordinateAxis(name, "categories", places, tuple((at[word], word) for word in ticks))
 
 
-def _own(settings: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+def _choices_of(study: Study) -> Choices | None:
+    """Return the space of a study on choices; None for any other space, and for settings that are unknown here."""
+    if study.space != Choices.name:
+        return None
+    # A table of choices has the settings of its whole space.
+    config = {name: value for name, value in study.space_config.items() if name != "table"}
+    try:
+        space = spaces.get(study.space, **config)
+    except ArchiveError:
+        return None
+    return space if isinstance(space, Choices) else None
+
+
+def _decisions(space: Choices, codes: Sequence[str]) -> dict[str, AxisColumn]:
+    """Return the option that each network takes in each decision; None for a network of another space."""
+    rows: list[Mapping[str, str]] = []
+    for code in codes:
+        try:
+            rows.append(space.named(compact.decode("", space.name, "", code)))
+        except InvalidArchitectureError:
+            rows.append({})
+    columns = {}
+    for name, options in space.options.items():
+        columns[name] = AxisColumn("decision", [row.get(name) for row in rows], options)
+    return columns
+
+
+def _own(settings: Sequence[Mapping[str, Any]]) -> dict[str, AxisColumn]:
     """Return the hyperparameters of results as columns by name; None where a result has no such one."""
     rows = [dict(_entries(each)) for each in settings]
-    return {name: [row.get(name) for row in rows] for name in sorted({name for row in rows for name in row})}
+    names = sorted({name for row in rows for name in row})
+    return {name: AxisColumn("hyperparameter", [row.get(name) for row in rows]) for name in names}
 
 
-def _columns(
-    study: str, own: Mapping[str, list[Any]], networks: Mapping[str, list[Any]], names: Sequence[str]
-) -> dict[str, list[Any]]:
+def _together(*groups: Mapping[str, AxisColumn]) -> dict[str, AxisColumn]:
+    """Return all columns under names of their own; the first of a name keeps it."""
+    columns: dict[str, AxisColumn] = {}
+    for group in groups:
+        for name, column in group.items():
+            free = name
+            while free in columns:
+                free = f"{free} ({column.kind})"
+            columns[free] = column
+    return columns
+
+
+def _shown(study: str, columns: Mapping[str, AxisColumn], names: Sequence[str]) -> dict[str, AxisColumn]:
+    """Return the columns of these names; without names, those that differ."""
+    for name in names:
+        if name not in columns:
+            raise UnknownNameError("axis", name, columns)
     if names:
-        for name in names:
-            if name not in own and name not in networks:
-                raise UnknownNameError("hyperparameter", name, [*own, *networks])
-        return {name: own.get(name) or networks[name] for name in dict.fromkeys(names)}
-    whole = {name: column for name, column in own.items() if not _ELEMENT.search(name)}
-    for columns in (whole, networks):
-        varied = {name: column for name, column in columns.items() if len({str(value) for value in column}) > 1}
-        if varied:
-            return varied
-    raise UsageError(f"neither hyperparameters nor sizes of networks differ between the results of the study {study!r}")
+        return {name: columns[name] for name in dict.fromkeys(names)}
+    settings, elements, sizes = {}, {}, {}
+    for name, column in columns.items():
+        if not column.differs:
+            continue
+        if column.kind == "size":
+            sizes[name] = column
+        elif column.kind == "hyperparameter" and _ELEMENT.search(name):
+            elements[name] = column
+        else:
+            settings[name] = column
+    if not settings and not elements and not sizes:
+        alike = " and ".join(_ALIKE[kind] for kind in dict.fromkeys(column.kind for column in columns.values()))
+        raise UsageError(f"all drawn results of the study {study!r} have the same {alike}: no axis tells them apart")
+    # Two lists of one mean differ in their elements.
+    return settings or elements or sizes
+
+
+def _axis_of(name: str, column: AxisColumn) -> CoordinateAxis:
+    return replace(axis(name, column.values, column.order), kind=column.kind)
 
 
 def _entries(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -94,16 +94,16 @@ def learning_curves(
 
 
 def parallel_coordinates(archive: Archive, study: str, *, axes: Sequence[str] = ()) -> Figure:
-    """Draw hyperparameters, or sizes of the networks, beside the value, one line a result.
+    """Draw hyperparameters, decisions or sizes of the networks beside the value, one line a result.
 
     Args:
         archive: The archive.
         study: Name of the study.
-        axes: Hyperparameters, and `layers`, `depth`, `edges`, `mass` of networks; empty for all hyperparameters that
-            differ, or for the sizes where none does.
+        axes: Hyperparameters, decisions of a space `choices`, and `layers`, `depth`, `edges`, `mass` of networks; empty
+            for all hyperparameters and decisions that differ, or for the sizes where none does.
 
     Raises:
-        UnknownNameError: There is no study or no hyperparameter of this name.
+        UnknownNameError: There is no study, or nothing of this name that could be an axis.
         UsageError: The study has no value, or nothing differs.
     """
     from archive.plots.data import hyperparameters

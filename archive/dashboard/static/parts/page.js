@@ -179,7 +179,7 @@ export function toast(text, bad = false) {
   setTimeout(() => box.remove(), bad ? 8000 : 4000);
 }
 
-/** A section with a heading. @param {string} title @param {...(Child | Child[])} children */
+/** A section with a heading. @param {Child} title @param {...(Child | Child[])} children */
 export const section = (title, ...children) => el("section.card", {}, el("h2", {}, title), ...children);
 
 /** Parameters of the address. */

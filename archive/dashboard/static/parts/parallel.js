@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * Parallel coordinates: an axis for each hyperparameter, a line for each result, coloured by its value.
+ * Parallel coordinates: an axis for each hyperparameter, decision or size, a line for each result, coloured by its value.
  *
  * Drag along an axis to choose a range; a click on its name removes it. The arrow keys go from result to result in the
  * order of the values, and Enter opens one.
@@ -21,6 +21,7 @@ const LEVELS = 7;
 /**
  * @typedef {object} Axis
  * @property {string} name
+ * @property {string} kind hyperparameter, decision, size or objective
  * @property {string} scaling
  * @property {[number, string][]} ticks
  * @property {(number | null)[]} places from 0 at the bottom to 1 at the top
@@ -89,7 +90,7 @@ export class ParallelView {
     return TOP + (1 - place) * (HEIGHT - TOP - BOTTOM);
   }
 
-  /** A line has a gap where its result has no such hyperparameter. @param {number} row */
+  /** A line has a gap where its result has no such entry. @param {number} row */
   #path(row) {
     let text = "";
     let drawn = false;

@@ -1,5 +1,5 @@
 // @ts-check
-/** Hyperparameters of a study's results, or sizes of its networks, beside the value. */
+/** Hyperparameters and decisions of a study's results, or sizes of its networks, beside the value. */
 
 import { refill } from "../parts/focus.js";
 import { address, api, carry, el, failed, fill, section, studyPath } from "../parts/page.js";
@@ -8,13 +8,15 @@ import { whenSeen } from "../parts/timing.js";
 import { name, openNumber } from "./state.js";
 
 const MANY = 12;
+const KINDS = { hyperparameter: "hyperparameters", decision: "decisions", size: "sizes of networks" };
 
 const note = el("p.quiet", {}, "Loading …");
 const axes = el("details", { hidden: true });
 const legend = el("p.legend", {}, el("span", {}, el("i.swatch-g6"), "best"), el("span", {}, el("i.swatch-g3")), el("span", {}, el("i.swatch-g0"), "worst"));
-const plot = new ParallelView("Hyperparameters beside the value, one line a result", { open: openNumber, ranged, ranges: ranges() });
+const plot = new ParallelView("One line a result", { open: openNumber, ranged, ranges: ranges() });
 
-export const parallelCard = section("Hyperparameters", legend, plot.element, note, axes);
+const title = el("span", {}, "What differs");
+export const parallelCard = section(title, legend, plot.element, note, axes);
 export const refreshParallel = whenSeen(parallelCard, load, 10_000);
 
 /** Chosen ranges of axes, as the address has them: LOW:HIGH:NAME. @returns {import("../parts/parallel.js").Ranges} */
@@ -36,10 +38,13 @@ async function load() {
     const found = await api(`${studyPath(name, "parallel").split("?")[0]}?${query}`);
     plot.element.hidden = legend.hidden = axes.hidden = Boolean(found.nothing);
     if (found.nothing) {
+      fill(title, "What differs");
       fill(note, found.nothing);
       return;
     }
     plot.show(found);
+    fill(title, titleOf(found.axes));
+    plot.picture.setAttribute("aria-label", `${titleOf(found.axes)} beside the value, one line a result`);
     fill(note, found.number.length < found.results ? `${found.number.length} of ${found.results} results: the best, and others in even steps. ` : `${found.results} results. `,
       "Drag along an axis to choose a range; click on it to remove the range.");
     showAxes(found);
@@ -47,6 +52,13 @@ async function load() {
     plot.element.hidden = legend.hidden = true;
     return failed(note, error);
   }
+}
+
+/** What the axes show, in the order of the axes. @param {{ kind: string }[]} shown */
+function titleOf(shown) {
+  const kinds = [...new Set(shown.map((axis) => axis.kind))].filter((kind) => Object.hasOwn(KINDS, kind));
+  const text = kinds.map((kind) => KINDS[/** @type {keyof typeof KINDS} */ (kind)]).join(" and ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** @param {any} found */
