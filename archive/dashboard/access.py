@@ -16,12 +16,13 @@ import re
 import secrets
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -42,6 +43,12 @@ HEADERS: Mapping[str, str] = {
     "x-content-type-options": "nosniff",
 }
 """Headers of every answer."""
+
+HOW_TO_SEND = (
+    "send the header 'Authorization: Bearer TOKEN', with the token of the address that archive dashboard prints, "
+    "of its --token-file, or of ARCHIVE_DASHBOARD_TOKEN"
+)
+"""How a program gets access."""
 
 _SAFE = ("GET", "HEAD")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -124,6 +131,11 @@ class Access:
         """Whether a request carries the token, or the cookie of a session that began with it."""
         return self._has_bearer(request.headers) or _same(request.cookies.get(self.cookie), self.session)
 
+    def is_of_program(self, request: Request) -> bool:
+        """Whether a request was made by a program: a browser names the page, or has begun a session."""
+        marks = ("origin", "sec-fetch-site")
+        return not any(mark in request.headers for mark in marks) and self.cookie not in request.cookies
+
     def accepts(self, token: str | None) -> bool:
         """Whether a text is the token."""
         return _same(token, self.token)
@@ -169,8 +181,10 @@ class Gate:
                 headers.setdefault("cache-control", "no-cache")
             await send(message)
 
-        answer = await self._refusal(Request(scope, receive))
-        await (answer or self._application)(scope, receive, send_with_headers)
+        # A client that leaves before the end of its request, or of the answer, is no failure of an endpoint.
+        with suppress(ClientDisconnect):
+            answer = await self._refusal(Request(scope, receive))
+            await (answer or self._application)(scope, receive, send_with_headers)
 
     async def _refusal(self, request: Request) -> Response | None:
         """Return the answer to a request that goes no further; None lets it pass."""
@@ -178,6 +192,8 @@ class Gate:
         if not access.allows_host(request.headers.get("host")):
             return _refused("this server does not serve that host name; start it with --allow-host NAME", 421)
         if not access.allows_origin(request.headers, request.method):
+            if path != "/login" and access.is_of_program(request):
+                return _without_access(request)
             return _refused("the request does not come from a page of this server", 403)
         if path == "/login" and request.method == "POST":
             return await self._login(request)
@@ -190,7 +206,7 @@ class Gate:
             return None
         if request.method in _SAFE and "text/html" in request.headers.get("accept", ""):
             return page("login.html", status=401, next=_target(request.url.path, request.url.query), wrong=False)
-        return _refused("a token is needed: Authorization: Bearer TOKEN", 401)
+        return _without_access(request)
 
     async def _login(self, request: Request) -> Response:
         body = await _body(request)
@@ -226,6 +242,14 @@ def _target(path: str, query: str) -> str:
     if path == "/login":
         return "/"
     return f"{path}?{query}" if query else path
+
+
+def _without_access(request: Request) -> Response:
+    """Return the answer to a request with no token, or with a wrong one."""
+    fault = "the token is wrong" if "authorization" in request.headers else "a token is needed"
+    answer = _refused(f"{fault}: {HOW_TO_SEND}", 401)
+    answer.headers["www-authenticate"] = "Bearer"
+    return answer
 
 
 def _refused(reason: str, status: int) -> Response:

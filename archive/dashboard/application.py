@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("archive.dashboard")
 
+PAGES = (pages, studies, objectives, plots, networks, comparison, maps, ask, workers)
+"""Modules of the endpoints that only read."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -109,7 +112,7 @@ def _routes(options: Options) -> list[BaseRoute]:
         Route("/events", stream.events),
         Mount("/static", StaticFiles(packages=[("archive.dashboard", "static")])),
     ]
-    for module in (pages, studies, objectives, plots, networks, comparison, maps, ask, workers):
+    for module in PAGES:
         routes += module.ROUTES
     return [*routes, *changes.ROUTES] if options.write else routes
 

@@ -2,16 +2,59 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, final
 
 import anyio
 from mcp.server.mcpserver import MCPServer
-from mcp.server.transport_security import TransportSecuritySettings
+from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, TransportSecuritySettings
 from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PATH = "/mcp"
+
+
+@final
+class WholeRequests:
+    """ASGI application that hands a request on when its body is there.
+
+    A client that leaves before is no failure; the SDK would log a traceback for it.
+
+    Args:
+        application: The application behind it.
+    """
+
+    def __init__(self, application: ASGIApp) -> None:
+        """Keep the application."""
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; of one that is too large, the application gets the beginning, and refuses it.
+
+        Args:
+            scope: The request.
+            receive: Returns the parts of its body.
+            send: Takes the answer.
+        """
+        received: deque[Message] = deque()
+        size, whole = 0, False
+        while not whole and size <= DEFAULT_MAX_REQUEST_BODY_SIZE:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            received.append(message)
+            size += len(message.get("body", b""))
+            whole = not message.get("more_body", False)
+
+        async def replay() -> Message:
+            return received.popleft() if received else await receive()
+
+        # There are no sessions, hence no stream to continue: the SDK would leave such a request without an answer.
+        headers = [(name, value) for name, value in scope["headers"] if name != b"last-event-id"]
+        await self._application({**scope, "headers": headers}, replay, send)
 
 
 def serve_stdio(server: MCPServer[Any]) -> None:
@@ -33,9 +76,13 @@ def application(server: MCPServer[Any], *, path: str = PATH, hosts: Sequence[str
         hosts: Accepted values of the headers Host and, with their scheme, Origin, `:*` for any port; None for those of
             this machine. An empty list leaves the check to the page.
     """
-    return server.streamable_http_app(
+    answering = server.streamable_http_app(
         streamable_http_path=path, json_response=True, stateless_http=True, transport_security=_security(hosts)
     )
+    for route in answering.routes:
+        if isinstance(route, Route):
+            route.app = WholeRequests(route.app)
+    return answering
 
 
 @asynccontextmanager

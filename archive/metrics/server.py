@@ -13,6 +13,7 @@ is needed, and nothing but numbers and names of studies is served.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from socketserver import ThreadingMixIn
@@ -128,6 +129,11 @@ class _ThreadingServer(ThreadingMixIn, WSGIServer):
     def __init__(self, address: tuple[str, int], handler: type[WSGIRequestHandler]) -> None:
         self.address_family = hosts.family_of(address[0])
         super().__init__(address, handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print a failure, unless the client has left."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
 
 
 class _QuietHandler(WSGIRequestHandler):

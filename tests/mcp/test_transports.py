@@ -61,13 +61,23 @@ def test_the_dashboard_serves_the_tools_behind_its_token(archive):
                 answer = await client.call_tool("studies")
             message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
             headers = {"Accept": "application/json, text/event-stream"}
-            wrong = ({}, {**bearer, "Host": "evil.example"}, {**bearer, "Origin": "http://evil.example"})
-            refused = [await web.post("/mcp", json=message, headers={**headers, **each}) for each in wrong]
-            return answer, [response.status_code for response in refused]
+            wrong = ({}, {"Authorization": "Bearer wrong"}, {"Authorization": token})
+            foreign = ({**bearer, "Host": "evil.example"}, {**bearer, "Origin": "http://evil.example"})
+            pages = ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"})
+            refused = [
+                await web.post("/mcp", json=message, headers={**headers, **each}) for each in (*wrong, *foreign, *pages)
+            ]
+            return answer, [*refused, await web.get("/mcp", headers=headers)]
 
     answer, refused = anyio.run(work)
     assert answer.structured_content["studies"][0]["best"] == 0.25
-    assert refused == [403, 421, 403]
+    assert [response.status_code for response in refused] == [401, 401, 401, 421, 403, 403, 403, 401]
+    for response in refused:
+        if response.status_code == 401:
+            assert response.headers["www-authenticate"] == "Bearer"
+            assert "'Authorization: Bearer TOKEN', with the token of the address" in response.json()["error"]
+    assert refused[0].json()["error"].startswith("a token is needed")
+    assert refused[1].json()["error"].startswith("the token is wrong")
 
 
 def test_without_its_extra_the_command_says_what_to_install(store_settings, tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import struct
 import threading
 from contextlib import contextmanager
 from urllib.error import HTTPError
@@ -176,3 +177,24 @@ def test_a_port_that_cannot_be_used_is_one_clear_error():
         MetricsServer(ArchiveReader(None), port=99_999)
     with pytest.raises(SettingsError, match=r"nowhere\.invalid:0: .*; try another port or address"):
         MetricsServer(ArchiveReader(None), "nowhere.invalid", port=0)
+
+
+def test_clients_that_leave_print_nothing(capfd):
+    server = MetricsServer(ArchiveReader(None), port=0)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    for part in (
+        b"",
+        b"GET /hea",
+        b"GET /healthz HTTP/1.1\r\nHost",
+        b"POST /queue HTTP/1.1\r\n\r\n",
+        b"\0\xff\r\n\r\n",
+    ):
+        for reset in (0, 1):
+            with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+                client.sendall(part)
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", reset, 0))
+    assert get(f"http://127.0.0.1:{server.port}/healthz")[0] == 200
+    server.stop()
+    thread.join()
+    assert capfd.readouterr().err == ""
