@@ -13,6 +13,7 @@
     │   ├── MessageTooLargeError          data that the embedded server does not take at once
     │   ├── UnusableFileError             user's file without the required content; `fault` quotes nothing of it
     │   └── ReadOnlyError                 query that could write, without permission
+    │       └── UnknownStatementError     text that begins as no query does
     ├── StoreError                        failure of the database, or of the way to it
     │   ├── StoreUnavailableError         no answer from a server
     │   ├── ServerStartError              failed start of the embedded server
@@ -76,14 +77,20 @@ class UnknownNameError(UsageError):
         if near:
             way_out = "did you mean " + " or ".join(near) + "?"
         elif self.known:
-            shown = ", ".join(self.known[:8]) + (", …" if len(self.known) > 8 else "")
-            way_out = f"known: {shown}"
+            way_out = f"known: {listed(self.known)}"
         else:
             way_out = hint or f"there is no {kind} yet"
         if stored:
             way_out = f"{way_out.removesuffix('?')}, or is the package that defines it not installed?"
         shown = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
         super().__init__(f"{f'{owner} has no' if owner else 'unknown'} {kind} {shown!r}: {way_out}")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return all names as a list, or the first ones and how many more there are of very many."""
+    if len(names) <= MOST_LISTED:
+        return ", ".join(names)
+    return f"{', '.join(names[:FEW_LISTED])} and {len(names) - FEW_LISTED} more"
 
 
 def _near(name: str, known: Sequence[str]) -> list[str]:
@@ -94,6 +101,8 @@ def _near(name: str, known: Sequence[str]) -> list[str]:
     return [*longer, *(each for each in difflib.get_close_matches(name, known, n=3) if each not in longer)][:3]
 
 
+MOST_LISTED, FEW_LISTED = 50, 8
+"""Most names that a message has all of, as of agents, kernels or a few studies, and the number that it has of more."""
 LONGEST_NAME = 120
 """Characters of an unknown name in a message."""
 MOST_COMPARED = 5000
@@ -173,6 +182,10 @@ class MessageTooLargeError(UsageError):
 
 class ReadOnlyError(UsageError):
     """A query that could change the archive, without permission to write."""
+
+
+class UnknownStatementError(ReadOnlyError):
+    """A text that begins as no query and no known command does, hence is not sent without permission to write."""
 
 
 class StoreError(ArchiveError):

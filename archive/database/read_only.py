@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from archive.errors import ReadOnlyError
+from archive.errors import ReadOnlyError, UnknownStatementError
 
 WRITING_WORDS = frozenset(
     """ALTER CREATE DELETE DENY DETACH DROP FOREACH GRANT INSERT LOAD MERGE NODETACH PERIODIC REMOVE REVOKE SET
@@ -25,6 +25,12 @@ WRITING_WORDS = frozenset(
 FIRST_WORDS = frozenset(
     "CALL CYPHER EXPLAIN FILTER FINISH FOR LET MATCH OPTIONAL PROFILE RETURN SHOW UNWIND WITH".split()
 )
+COMMAND_WORDS = WRITING_WORDS | frozenset(
+    """ALIGN ANALYZE BACKUP BEGIN CHECK CLOSE COMMIT CONSOLE COPY DEALLOCATE DISABLE DRYRUN ENABLE EXEC EXECUTE EXPORT
+    IF IMPORT LOCK MOVE PROFILER REALLOCATE REBUILD RENAME REPLACE ROLLBACK SCRIPT SELECT START STOP TRAVERSE TRUNCATE
+    UNLOCK UPDATE UPSERT USING""".split()
+)
+"""First words of commands in the languages of both servers. They only choose the message: no other word is let pass."""
 READING_PROCEDURES = frozenset(
     """db.index.fulltext.querynodes db.index.fulltext.queryrelationships db.index.vector.querynodes
     db.index.vector.queryrelationships db.info db.labels db.ping db.propertykeys db.relationshiptypes
@@ -61,6 +67,7 @@ def require_read_only(cypher: str) -> None:
 
     Raises:
         ReadOnlyError: The text could write, or is unclear; the message names the place.
+        UnknownStatementError: It is refused because it begins as no statement does.
     """
     for text in _readings(cypher):
         tokens = _tokens(text)
@@ -122,7 +129,12 @@ def _check_statement(text: str, tokens: list[Token]) -> None:
         raise ReadOnlyError("the query is empty")
     first = tokens[0]
     if first.text not in FIRST_WORDS and first.text not in ("(", "{"):
-        _refuse(text, first.at, "a query that only reads does not begin so")
+        if first.kind == "word" and first.text in COMMAND_WORDS:
+            _refuse(text, first.at, "a query that only reads does not begin so")
+        raise UnknownStatementError(
+            f"syntax error: no query begins with {first.written:.40} ({_place(text, first.at)}); "
+            "a query in Cypher begins with MATCH, RETURN, UNWIND, WITH or CALL"
+        )
     for position, token in enumerate(tokens):
         if token.text == ";" and any(later.text != ";" for later in tokens[position + 1 :]):
             _refuse(text, token.at, "only one statement is allowed")

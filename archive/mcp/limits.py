@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, is_dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from archive.errors import UsageError
 from archive.json_values import finite_or_null, mapped
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 ROWS = 50
 """Rows of an answer, unless the caller requests another number."""
 MOST_ROWS = 1000
 MOST_BYTES = 60_000
-"""Size of the rows of an answer as UTF-8 JSON: about 15,000 to 20,000 tokens."""
-MOST_ANSWER = 250_000
-"""Size of a whole answer in characters."""
+"""Size of a whole answer as UTF-8 JSON: about 15,000 to 20,000 tokens."""
 MOST_TEXT = 4000
 """Characters of one text in an answer; longer ones are cut."""
 QUERY_SECONDS = 30.0
@@ -23,21 +25,64 @@ WAIT_SECONDS = 50.0
 """Longest wait of one call: common clients give up on a tool after a minute."""
 
 
-def fitting(rows: Sequence[Any]) -> list[Any]:
-    """Return the first rows, as many as fit into the limit of bytes.
+Item = TypeVar("Item")
+Answer = TypeVar("Answer", bound="DataclassInstance")
+
+
+def largest(build: Callable[[int], Answer], most: int, *, least: int = 0, text: int = MOST_TEXT) -> Answer:
+    """Return the answer with the largest number of items that fits into the limit of bytes.
+
+    Args:
+        build: Makes the answer with the first so many items; more items never make it shorter.
+        most: Number of all items.
+        least: Number of items without which an answer is of no use.
+        text: Characters at which a text of the answer is cut.
 
     Raises:
-        UsageError: Not even the first row fits.
+        UsageError: Not even the least number fits.
     """
-    kept, size = [], 0
+    answer = build(most)
+    if size_of(answer, text) <= MOST_BYTES:
+        return answer
+    low = min(least, most)
+    size = size_of(build(low), text)
+    if size > MOST_BYTES:
+        raise UsageError(f"the shortest answer has {size} bytes, at most {MOST_BYTES} fit: request less of each row")
+    high = most - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if size_of(build(middle), text) <= MOST_BYTES:
+            low = middle
+        else:
+            high = middle - 1
+    return build(low)
+
+
+def fitting(rows: Sequence[Item]) -> list[Item]:
+    """Return the first rows, as many as may fit into the limit of bytes beside nothing else, but at least one."""
+    kept: list[Item] = []
+    size = 0
     for row in rows:
-        size += len(compact(plain(row)).encode())
-        if size > MOST_BYTES:
+        size += size_of(row)
+        if size > MOST_BYTES and kept:
             break
         kept.append(row)
-    if rows and not kept:
-        raise UsageError(f"the first row has {size} bytes, at most {MOST_BYTES} fit: return fewer properties")
     return kept
+
+
+def shared(count: int, *lists: Sequence[Any]) -> list[list[Any]]:
+    """Return the first items of several lists, so many in all: those of the first list before those of the next."""
+    shown = []
+    for items in lists:
+        shown.append(list(items[:count]))
+        count -= len(shown[-1])
+    return shown
+
+
+def size_of(value: Any, text: int = MOST_TEXT) -> int:
+    """Return the bytes of a JSON value, or of a dataclass, in an answer that cuts texts at so many characters."""
+    document = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+    return len(compact(plain(document, text)).encode())
 
 
 def compact(value: Any) -> str:

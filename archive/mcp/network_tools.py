@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -13,8 +14,9 @@ from archive.api import Archive
 from archive.architecture import codec, texts
 from archive.architecture.graph import Architecture
 from archive.errors import CodecError, InvalidArchitectureError, UnknownNameError
+from archive.mcp import limits
 from archive.mcp.arguments import NetworkArgument, network_of
-from archive.mcp.limits import MOST_BYTES, compact, fitting
+from archive.mcp.limits import largest, shared, size_of
 from archive.queries.results_of import OpenProposal, StoredResult, open_proposals, results
 from archive.spaces import stored_spaces
 
@@ -65,14 +67,22 @@ def architecture(archive: Archive, network: NetworkArgument) -> NetworkGraph:
     shown = network_of(archive, network).canonical
     stored = bool(archive.query("MATCH (a:Architecture {key: $key}) RETURN a.key", {"key": shown.key}).rows)
     details = archive.architectures.details(shown.key) if stored else {"parents": [], "children": []}
+    listed = [details["parents"][:MOST_RESULTS], details["children"][:MOST_RESULTS]]
+    cut = listed != [details["parents"], details["children"]]
+    items = sum(map(len, listed))
+
+    def described(graph: dict[str, Any] | None, count: int) -> NetworkGraph:
+        parents, children = shared(count, *listed)
+        return NetworkGraph(
+            *(shown.key, shown.functional_key, shown.space, shown.depth, len(shown.layers), len(shown.edges)),
+            *(texts.to_text(shown), graph, stored, parents, children),
+            truncated=cut or graph is None or count < items,
+        )
+
+    # The graph is worth more than its relatives.
     whole = codec.to_dict(shown)
-    graph = whole if len(compact(whole).encode()) <= MOST_BYTES else None
-    parents, children = details["parents"][:MOST_RESULTS], details["children"][:MOST_RESULTS]
-    return NetworkGraph(
-        *(shown.key, shown.functional_key, shown.space, shown.depth, len(shown.layers), len(shown.edges)),
-        *(texts.to_text(shown), graph, stored, parents, children),
-        truncated=graph is None or (parents, children) != (details["parents"], details["children"]),
-    )
+    graph = whole if size_of(described(whole, 0), limits.MOST_BYTES) <= limits.MOST_BYTES else None
+    return largest(partial(described, graph), items, text=limits.MOST_BYTES)
 
 
 def is_known(
@@ -95,13 +105,19 @@ def is_known(
     fault = _fault(archive, described, study)
     evaluations = results(archive.connection, described.functional_key, MOST_RESULTS + 1)
     pending = open_proposals(archive.connection, described.functional_key, MOST_RESULTS + 1)
-    shown = evaluations[: len(fitting([vars(result) for result in evaluations[:MOST_RESULTS]]))]
-    listed = pending[: len(fitting([vars(proposal) for proposal in pending[:MOST_RESULTS]]))]
-    return KnownNetwork(
-        *(True, fault is None, fault, described.key, described.functional_key, bool(evaluations)),
-        *(shown, listed, _reusable(archive, described, study)),
-        truncated=len(shown) < len(evaluations) or len(listed) < len(pending),
-    )
+    listed = [evaluations[:MOST_RESULTS], pending[:MOST_RESULTS]]
+    items, more = sum(map(len, listed)), len(evaluations) + len(pending)
+    reusable = _reusable(archive, described, study)
+
+    def first(count: int) -> KnownNetwork:
+        shown, proposals = shared(count, *listed)
+        return KnownNetwork(
+            *(True, fault is None, fault, described.key, described.functional_key, bool(evaluations)),
+            *(shown, proposals, reusable),
+            truncated=count < more,
+        )
+
+    return largest(first, items)
 
 
 def _fault(archive: Archive, network: Architecture, study: str | None) -> str | None:

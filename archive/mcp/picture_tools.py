@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -13,8 +13,9 @@ from archive.architecture.diagram import diagram
 from archive.errors import UsageError
 from archive.kernels.differences import difference
 from archive.kernels.differences.picture import pictured
+from archive.mcp import limits
 from archive.mcp.arguments import NetworkArgument, network_of
-from archive.mcp.limits import MOST_BYTES
+from archive.mcp.limits import compact
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,11 @@ def draw(
     shown = diagram(drawn) if other is None else pictured(difference(drawn.canonical, other.canonical))
     lines = (str(line).rstrip() for line in drawing.text(shown))
     content = drawing.svg(shown) if form == "svg" else "\n".join(lines)
-    size = len(content.encode())
-    if size > MOST_BYTES:
-        raise UsageError(f"the picture has {size} bytes, at most {MOST_BYTES} fit: archive arch draw writes a file")
-    return NetworkPicture(drawn.key, None if other is None else other.key, form, content)
+    picture = NetworkPicture(drawn.key, None if other is None else other.key, form, content)
+    # Without the cut of long texts.
+    size = len(compact(asdict(picture)).encode())
+    if size > limits.MOST_BYTES:
+        raise UsageError(
+            f"the picture has {size} bytes, at most {limits.MOST_BYTES} fit: archive arch draw writes a file"
+        )
+    return picture

@@ -17,7 +17,7 @@ from archive.api import Archive
 from archive.errors import UsageError
 from archive.known_costs import NO_COSTS, KnownCosts
 from archive.mcp.arguments import NetworkArgument, StudyName, network_of
-from archive.mcp.limits import WAIT_SECONDS
+from archive.mcp.limits import WAIT_SECONDS, largest
 from archive.store.properties import whole_id
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, read_view
@@ -31,7 +31,7 @@ class ProposalStatus:
     """A proposal and its result.
 
     `new` says whether this call added it: a study has one proposal of each network. `value` is the objective, in the
-    task's own unit; `epochs` are those trained so far.
+    task's own unit; `epochs` are those trained so far. `truncated` says whether metrics were left out for their size.
     """
 
     proposal: str
@@ -44,6 +44,7 @@ class ProposalStatus:
     epochs: int
     seconds: float | None
     reason: str | None
+    truncated: bool = False
 
 
 def propose(
@@ -125,7 +126,12 @@ def _known_costs(archive: Archive, study: Study) -> KnownCosts:
 
 def _status(view: ProposalView, new: bool) -> ProposalStatus:
     ended = view.state in ENDED
-    return ProposalStatus(
-        *(view.id, view.architecture_key, view.state.value, new, ended, view.value, view.metrics),
-        *(view.epochs, view.seconds, view.reason),
-    )
+    metrics = list(view.metrics.items())
+
+    def first(count: int) -> ProposalStatus:
+        return ProposalStatus(
+            *(view.id, view.architecture_key, view.state.value, new, ended, view.value, dict(metrics[:count])),
+            *(view.epochs, view.seconds, view.reason, count < len(metrics)),
+        )
+
+    return largest(first, len(metrics))

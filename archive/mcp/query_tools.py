@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -10,9 +9,9 @@ from pydantic import Field
 
 from archive.api import Archive
 from archive.database.user_query import QueryResult
-from archive.errors import ReadOnlyError
+from archive.errors import ReadOnlyError, UnknownStatementError
 from archive.mcp.arguments import RowCount
-from archive.mcp.limits import QUERY_SECONDS, ROWS, fitting, plain
+from archive.mcp.limits import QUERY_SECONDS, ROWS, fitting, largest, plain
 from archive.queries import catalogue, saved
 
 SkippedRows = Annotated[int, Field(ge=0, description="Rows to skip, for the next page; the query then needs ORDER BY.")]
@@ -69,6 +68,8 @@ def query(
     """
     try:
         answer = archive.query(cypher, parameters, limit=limit, skip=skip, timeout=QUERY_SECONDS)
+    except UnknownStatementError:
+        raise
     except ReadOnlyError as error:
         # The rest of the message has the option of another command.
         raise ReadOnlyError(f"{str(error).partition(';')[0]}; this tool only reads") from None
@@ -95,12 +96,16 @@ def run_saved_query(
 
 
 def _answer(answer: QueryResult, skip: int, why_empty: str | None = None) -> QueryAnswer:
-    rows: Sequence[Any] = fitting([[plain(value) for value in row] for row in answer.rows])
-    cut = answer.truncated or len(rows) < len(answer.rows)
-    note = None if rows else why_empty or "no rows"
-    if cut:
-        note = f"cut off after {len(rows)} rows: narrow the query, or continue with skip={skip + len(rows)}"
-    return QueryAnswer(answer.columns, list(rows), cut, note)
+    rows = fitting([[plain(value) for value in row] for row in answer.rows])
+
+    def first(count: int) -> QueryAnswer:
+        cut = answer.truncated or count < len(answer.rows)
+        note = None if rows else why_empty or "no rows"
+        if cut:
+            note = f"cut off after {count} rows: narrow the query, or continue with skip={skip + count}"
+        return QueryAnswer(answer.columns, rows[:count], cut, note)
+
+    return largest(first, len(rows), least=1)
 
 
 def _item(query: catalogue.SavedQuery) -> SavedQueryEntry:

@@ -16,9 +16,13 @@ from archive.errors import InvalidArchitectureError
 from archive.kernels.differences import difference
 from archive.kernels.differences.base import words
 from archive.mcp.arguments import NetworkArgument, network_of
+from archive.mcp.limits import largest, shared
 from archive.queries.results_of import MeanValue, means
+from archive.store.lineage import Descent
 
 MOST_STEPS = 100
+KERNELS = ", ".join(kernels.names())
+"""Names of all kernels, for descriptions."""
 
 TaskFilter = Annotated[str | None, Field(description="Name of a task, to leave out values of others.")]
 
@@ -42,6 +46,7 @@ class NearNetworks:
     networks: list[NearNetwork]
     certain: int
     among: int
+    truncated: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ def nearest(
     archive: Archive,
     network: NetworkArgument,
     k: Annotated[int, Field(ge=1, le=50, description="Number of neighbours.")] = 10,
-    kernel: Annotated[str, Field(description="Distance: otmann, edit, tree-wasserstein, path, hamming, …")] = "otmann",
+    kernel: Annotated[str, Field(description=f"Distance: {KERNELS}.")] = "otmann",
     study: Annotated[str | None, Field(description="Search only networks that this study evaluated.")] = None,
     task: TaskFilter = None,
 ) -> NearNetworks:
@@ -127,7 +132,12 @@ def nearest(
     networks = [
         NearNetwork(one.key, one.distance, one.layers, one.edges, values[one.key]) for one in similarity.neighbours
     ]
-    return NearNetworks(kernel, networks, similarity.certain, similarity.among)
+
+    def first(count: int) -> NearNetworks:
+        certain = min(count, similarity.certain)
+        return NearNetworks(kernel, networks[:count], certain, similarity.among, count < len(networks))
+
+    return largest(first, len(networks))
 
 
 def compare(
@@ -135,24 +145,33 @@ def compare(
     first: NetworkArgument,
     second: NetworkArgument,
     names: Annotated[
-        list[str] | None, Field(description="Kernels whose distances to return; otmann and edit by default.")
+        list[str] | None,
+        Field(description=f"Kernels whose distances to return, otmann and edit by default: {KERNELS}."),
     ] = None,
 ) -> Comparison:
     """Compare two networks: distances between them, what turns the first into the second, and the results of both."""
     pair = network_of(archive, first).canonical, network_of(archive, second).canonical
     values = means(archive.connection, [network.key for network in pair])
     changes = _changes(*pair)
-    return Comparison(
-        first=pair[0].key,
-        second=pair[1].key,
-        same=pair[0].key == pair[1].key,
-        same_function=pair[0].functional_key == pair[1].functional_key,
-        distances=[_distance(name, *pair) for name in names or ("otmann", "edit")],
-        changes=None if changes is None else changes[:MOST_STEPS],
-        first_values=values[pair[0].key],
-        second_values=values[pair[1].key],
-        truncated=changes is not None and len(changes) > MOST_STEPS,
-    )
+    distances = [_distance(name, *pair) for name in dict.fromkeys(names or ("otmann", "edit"))]
+    listed = [values[pair[0].key], values[pair[1].key], (changes or [])[:MOST_STEPS]]
+    items = sum(map(len, listed))
+
+    def first_parts(count: int) -> Comparison:
+        first_values, second_values, parts = shared(count, *listed)
+        return Comparison(
+            first=pair[0].key,
+            second=pair[1].key,
+            same=pair[0].key == pair[1].key,
+            same_function=pair[0].functional_key == pair[1].functional_key,
+            distances=distances,
+            changes=None if changes is None else parts,
+            first_values=first_values,
+            second_values=second_values,
+            truncated=count < items or len(changes or []) > MOST_STEPS,
+        )
+
+    return largest(first_parts, items)
 
 
 def lineage(
@@ -166,14 +185,28 @@ def lineage(
     steps = archive.lineage.of(key, generations)
     children = archive.architectures.details(key)["children"]
     shown, listed = steps[:MOST_STEPS], children[:MOST_STEPS]
-    keys = dict.fromkeys([key, *(end for step in shown for end in (step.parent, step.child)), *listed])
-    return LineageReport(
-        key,
-        [LineageStep(step.parent, step.child, list(step.operations)) for step in shown],
-        listed,
-        means(archive.connection, list(keys), task),
-        len(shown) < len(steps) or len(listed) < len(children),
-    )
+    values = means(archive.connection, _keys(key, shown, listed), task)
+    items, more = len(shown) + len(listed), len(steps) + len(children)
+
+    def first(count: int) -> LineageReport:
+        made, born = shared(count, shown, listed)
+        return LineageReport(
+            key,
+            [LineageStep(step.parent, step.child, list(step.operations)) for step in made],
+            born,
+            {name: values[name] for name in _keys(key, made, born)},
+            count < more,
+        )
+
+    return largest(first, items)
+
+
+def _keys(key: str, steps: Sequence[Descent], children: Sequence[str]) -> list[str]:
+    """Return the keys of a network, of both ends of steps, and of children, each once."""
+    keys = [key]
+    for step in steps:
+        keys += [step.parent, step.child]
+    return list(dict.fromkeys([*keys, *children]))
 
 
 def _distance(name: str, first: Architecture, second: Architecture) -> KernelDistance:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -10,8 +10,9 @@ from pydantic import Field
 from archive.api import Archive
 from archive.architecture import texts
 from archive.errors import UnknownNameError, UsageError
+from archive.mcp import limits
 from archive.mcp.arguments import ProtocolName, RowCount, StudyName
-from archive.mcp.limits import QUERY_SECONDS, fitting
+from archive.mcp.limits import QUERY_SECONDS, largest, shared, size_of
 from archive.queue import workers
 from archive.store.records import State, Study
 from archive.store.registered_agents import agent_names
@@ -76,7 +77,7 @@ class RankedNetwork:
 class StudyProgress:
     """A study and its progress; `trainers` is the number of trainers at work that serve it.
 
-    `best` meets all `constraints`.
+    `best` meets all `constraints`. `truncated` says whether `space_config` was left out, or sources, for their size.
     """
 
     name: str
@@ -98,6 +99,7 @@ class StudyProgress:
     trainers: int
     best: RankedNetwork | None
     constraints: list[str]
+    truncated: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def studies(archive: Archive) -> StudyEntries:
         )
         for each in newest[:MOST_STUDIES]
     ]
-    return StudyEntries(entries, len(newest) > len(entries))
+    return largest(lambda count: StudyEntries(entries[:count], len(newest) > count), len(entries))
 
 
 def study(archive: Archive, study: StudyName) -> StudyProgress:
@@ -131,7 +133,8 @@ def study(archive: Archive, study: StudyName) -> StudyProgress:
     record, best = snapshot.study, snapshot.incumbent
     agents = agent_names(record, (view.agent for view in snapshot.proposals))
     serving = [one for one in workers.statuses(archive.connection) if one.state in SERVING and one.trainer]
-    return StudyProgress(
+    sources = archive.studies.sources(study)
+    progress = StudyProgress(
         *(record.name, record.task, record.protocol, record.space, dict(record.space_config), record.objective),
         *(record.direction, record.budget, record.seed, ", ".join(agents) or None),
         snapshot.counts[State.WAITING],
@@ -139,11 +142,16 @@ def study(archive: Archive, study: StudyName) -> StudyProgress:
         snapshot.counts[State.COMPLETE],
         snapshot.counts[State.PRUNED],
         snapshot.counts[State.FAILED],
-        warm_started_from=archive.studies.sources(study),
+        warm_started_from=sources,
         trainers=sum(one.study in (None, study) for one in serving),
         best=None if best is None else _proposed(archive, [best])[0],
         constraints=[str(each) for each in record.constraints],
     )
+    if size_of(progress) <= limits.MOST_BYTES:
+        return progress
+    # The settings of a space of choices may be as long as all the rest.
+    short = replace(progress, space_config={}, truncated=True)
+    return largest(lambda count: replace(short, warm_started_from=shared(count, sources)[0]), len(sources))
 
 
 def top(
@@ -167,9 +175,11 @@ def top(
 
 
 def _ranking(study: Study, networks: list[RankedNetwork]) -> Ranking:
-    shown = fitting([vars(network) for network in networks])
-    cut = len(shown) < len(networks)
-    return Ranking(study.task, study.protocol, study.direction, study.objective, networks[: len(shown)], cut)
+    def best(count: int) -> Ranking:
+        about = (study.task, study.protocol, study.direction, study.objective)
+        return Ranking(*about, networks[:count], count < len(networks))
+
+    return largest(best, len(networks))
 
 
 def _of_task(archive: Archive, task: str, protocol: str | None, k: int) -> Ranking:
@@ -188,9 +198,12 @@ def _of_task(archive: Archive, task: str, protocol: str | None, k: int) -> Ranki
     rows = archive.query(BEST, values, timeout=QUERY_SECONDS).rows
     described = _texts(archive, [row[0] for row in rows])
     networks = [RankedNetwork(row[0], described[row[0]], *row[1:]) for row in rows]
-    shown = fitting([vars(network) for network in networks])
     direction: Literal["maximise", "minimise"] = "minimise" if minimise else "maximise"
-    return Ranking(task, chosen[1], direction, None, networks[: len(shown)], len(shown) < len(networks))
+
+    def best(count: int) -> Ranking:
+        return Ranking(task, chosen[1], direction, None, networks[:count], count < len(networks))
+
+    return largest(best, len(networks))
 
 
 def _proposed(archive: Archive, views: list[ProposalView]) -> list[RankedNetwork]:

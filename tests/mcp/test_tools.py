@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from unittest import mock
 from xml.etree import ElementTree
 
 import anyio
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mcp import Client
 from mcp_types import CallToolResult
 
-from archive import spaces
+from archive import kernels, spaces
 from archive.architecture import codec
 from archive.errors import StoreUnavailableError
-from archive.mcp import limits, server
+from archive.mcp import limits, query_tools, server
 from archive.mcp.access import ArchiveAccess
 from archive.store.records import Result, State, Study
-from tests.support.stores import cells, evaluate, propose, suggest
+from tests.support import WHOLE
+from tests.support.stores import Suggestion, cells, evaluate, propose, suggest
 
 Call = Callable[..., CallToolResult]
 
@@ -113,10 +118,12 @@ def test_a_query_is_read_only_and_bounded(archive, ask, refused):
     rows = "UNWIND range(1, 900) AS x RETURN x, $text AS text"
     long = ask("query", cypher=rows, parameters={"text": "é" * 3000}, limit=900)
     assert long["truncated"] and 5 < len(long["rows"]) < 20
-    assert len(limits.compact(long).encode()) < limits.MOST_BYTES + 1000
+    assert limits.MOST_BYTES - 10_000 < len(limits.compact(long).encode()) <= limits.MOST_BYTES
     assert "at most 60000 fit" in refused("query", cypher="RETURN range(1, 20000) AS numbers")
     assert refused("query", cypher="CREATE (x:Study {name: 'x'})").endswith("(line 1, column 1); this tool only reads")
     assert "line 1" in refused("query", cypher="MATCH (n RETURN n")
+    nonsense = refused("query", cypher="how many studies are there?")
+    assert "syntax error: no query begins with how (line 1, column 1)" in nonsense and "could change" not in nonsense
     assert archive.query("MATCH (s:Study) RETURN s.name").rows == []
 
 
@@ -195,6 +202,96 @@ def test_networks_are_compared_and_found_near_each_other(archive, ask, refused):
     (mean,) = compared["first_values"]
     assert mean == {"task": "digits", "protocol": "digits/1", "value": 0.2, "direction": "maximise", "results": 1}
     assert "unknown kernel 'otman': did you mean otmann" in refused("nearest", network=text(0), kernel="otman")
+    unlike = refused("nearest", network=text(0), kernel="#")
+    assert unlike.endswith(f"unknown kernel '#': known: {', '.join(kernels.names())}")
+
+
+def test_lists_of_permitted_names_are_whole(tools):
+    for tool in listed(Client(tools)).values():
+        for name, schema in tool.input_schema["properties"].items():
+            # A form of text may have parts that are left out; a list of names may not.
+            assert not schema.get("description", "").rstrip(".").endswith("…"), (tool.name, name)
+    properties = {name: tool.input_schema["properties"] for name, tool in listed(Client(tools)).items()}
+    for tool, argument in (("nearest", "kernel"), ("compare", "names")):
+        assert set(kernels.names()) <= set(re.findall(r"[\w-]+", properties[tool][argument]["description"]))
+
+
+LIMITED = (
+    ("studies", {}),
+    ("study", {"study": "choices"}),
+    ("study", {"study": "warm"}),
+    ("top", {"study": "study", "k": 50}),
+    ("top", {"task": "digits", "protocol": "digits/1", "k": 50}),
+    ("is_known", {"network": 0}),
+    ("architecture", {"network": 0}),
+    ("nearest", {"network": 0, "k": 20, "kernel": "hamming"}),
+    ("compare", {"first": 0, "second": 1, "names": ["hamming"]}),
+    ("lineage", {"network": 0}),
+    ("query", {"cypher": "UNWIND range(1, 200) AS x RETURN x, 'é\"' AS text", "limit": 1000}),
+    ("query", {"cypher": f"RETURN 1 AS `{'long' * 300}`"}),
+    ("run_saved_query", {"name": "frontier", "parameters": {"task": "digits"}}),
+    ("saved_queries", {}),
+    ("schema", {}),
+    ("draw", {"network": 0, "form": "svg"}),
+    ("wait", {"proposal": "study#1", "seconds": 0}),
+)
+"""A call of each tool; numbers stand for cells."""
+
+
+def test_no_answer_is_longer_than_the_limit(archive, call, monkeypatch):
+    """All tools under limits that cut their answers at every place: the envelope counts, and a cut is told."""
+    parent, *others = [each.architecture_key for each in evaluate(archive, [at / 16 for at in range(16)])]
+    for at in range(4):
+        evaluate(archive, [0.5, 0.6], name=f'study {at} "é" {"x" * 60}', protocol=f"digits/{at}")
+    decisions = [[f"decision {d} {'n' * 50}", [f"option {at}" for at in range(16)]] for d in range(20)]
+    archive.studies.create(Study("choices", "d", "d/1", "choices", space_config={"decisions": decisions}, budget=1))
+    archive.studies.create(Study("warm", "digits", "digits/1", "nasbench201", budget=10))
+    agent = archive.proposals.register_agent("evolution", {}, "1")
+    children = [
+        Suggestion(child, parent=cells(16)[0], operations=("swap_label",) * 3, hyperparameters={"rate": 0.1})
+        for child in cells(16)[1:]
+    ]
+    metrics = {f"metric_{at}": 1 / 3 for at in range(60)}
+    archive.proposals.create("warm", agent, children, outcomes=[Result(0.5, metrics)] * len(children))
+    assert parent not in others
+
+    def named(arguments):
+        return {
+            name: text(value) if name in ("network", "first", "second") else value for name, value in arguments.items()
+        }
+
+    cut = set()
+    for tool, arguments in LIMITED:
+        monkeypatch.setattr(limits, "MOST_BYTES", 60_000)
+        whole = call(tool, **named(arguments))
+        assert not whole.is_error, whole.content[0].text
+        size = len(whole.content[0].text.encode())
+        for limit in sorted({size, size - 1, size // 2, 700} if WHOLE else {size - 1, 700}):
+            monkeypatch.setattr(limits, "MOST_BYTES", limit)
+            answer = call(tool, **named(arguments))
+            if answer.is_error:
+                assert limit < size and f"at most {limit}" in answer.content[0].text
+                continue
+            assert len(answer.content[0].text.encode()) <= limit
+            assert len(limits.compact(answer.structured_content).encode()) <= limit
+            if limit < size:
+                assert answer.structured_content["truncated"], (tool, limit)
+                cut.add(tool)
+    # Tools whose answer is worth nothing in parts refuse instead.
+    assert {name for name, _ in LIMITED} - cut <= {"saved_queries", "run_saved_query", "schema", "draw", "wait"}
+
+
+@settings(max_examples=30)
+@given(st.lists(st.text(max_size=40), max_size=30), st.integers(60, 500))
+def test_as_many_rows_as_fit_are_in_an_answer(rows, limit):
+    def answer(count):
+        return query_tools.QueryAnswer(["text"], [[row] for row in rows[:count]], count < len(rows))
+
+    with mock.patch.object(limits, "MOST_BYTES", limit):
+        kept = len(limits.largest(answer, len(rows)).rows)
+        fits = [limits.size_of(answer(count)) <= limit for count in range(len(rows) + 1)]
+    # One more row changes `truncated`, which a whole answer need not have.
+    assert fits[kept] and (kept == len(rows) or not any(fits[kept + 1 :]))
 
 
 def test_a_network_is_drawn_whole(ask):

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from archive.dashboard.endpoints.inputs import archive_of, body, options_of, text_of
 from archive.dashboard.wire import json_response
 from archive.database.user_query import QueryResult
-from archive.errors import ReadOnlyError, UsageError
+from archive.errors import ReadOnlyError, UnknownStatementError, UsageError
 from archive.queries import catalogue, saved
 
 ROWS, MOST_ROWS = 1000, 10_000
@@ -65,6 +65,8 @@ async def _query(request: Request) -> Response:
         def answer() -> tuple[QueryResult, str | None]:
             try:
                 return archive.query(cypher, values, **options), None
+            except UnknownStatementError:
+                raise
             except ReadOnlyError as error:
                 # The rest of the message has the option of another command.
                 refused = str(error).partition(";")[0]
