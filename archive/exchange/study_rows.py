@@ -22,8 +22,21 @@ if TYPE_CHECKING:
 
 StudyRow = dict[str, Any]
 
+LARGEST_EXACT = 2**53
+"""Integer up to which a float has each one."""
 MAPS = {"metrics": "metric_", "hyperparameters": "hyperparameter_"}
 """Columns that hold maps, with the prefix of the columns that they become."""
+
+TEXT, INTEGER, NUMBER, TRUTH = "string", "int64", "float64", "bool"
+"""Types of columns, by their names in Arrow."""
+TYPES = {
+    **dict.fromkeys(("study", "proposal", "state", "architecture", "agent", "worker", "reason"), TEXT),
+    **dict.fromkeys(("created", "started", "finished", "device", "hardware", "answered_from"), TEXT),
+    **dict.fromkeys(("number", "attempts", "epochs", "seed"), INTEGER),
+    **dict.fromkeys(("acquisition", "mean", "std", "priority", "fidelity", "value", "seconds"), NUMBER),
+    **dict.fromkeys(("cancelled", "partial"), TRUTH),
+}
+"""Type of each column of a row, whatever the rows have; that of every metric is a number."""
 
 _OF_PROPOSAL = ("agent", "acquisition", "mean", "std", "priority", "fidelity", "attempts", "worker", "reason")
 _TIMES = ("created", "started", "finished")
@@ -66,15 +79,27 @@ def to_csv(rows: Sequence[StudyRow]) -> str:
 def to_parquet(rows: Sequence[StudyRow]) -> bytes:
     """Return flat rows as a parquet file, with columns as `of_one_type` makes them.
 
+    A column has its type whatever the rows: exports of two studies can be concatenated.
+
     Raises:
-        SettingsError: pandas or pyarrow is not installed.
+        SettingsError: pyarrow is not installed.
     """
     check_parquet()
-    import pandas
+    import pyarrow
+    from pyarrow import parquet
 
-    frame = pandas.DataFrame(of_one_type(rows), columns=None if rows else _row_names())
+    uniform = of_one_type(rows)
+    fields, columns = [], []
+    for name in rows[0] if rows else _row_names():
+        values = [row[name] for row in uniform]
+        kind = _type_of(name, values)
+        if kind == NUMBER:
+            # Arrow refuses an integer that is not exact as a float.
+            values = [None if value is None else float(value) for value in values]
+        fields.append(pyarrow.field(name, pyarrow.type_for_alias(kind)))
+        columns.append(pyarrow.array(values, fields[-1].type))
     content = io.BytesIO()
-    frame.to_parquet(content, index=False)
+    parquet.write_table(pyarrow.Table.from_arrays(columns, schema=pyarrow.schema(fields)), content)
     return content.getvalue()
 
 
@@ -88,11 +113,26 @@ def check_parquet() -> None:
     """Check that parquet can be written.
 
     Raises:
-        SettingsError: pandas or pyarrow is not installed.
+        SettingsError: pyarrow is not installed.
     """
-    missing = [package for package in ("pandas", "pyarrow") if find_spec(package) is None]
-    if missing:
-        raise SettingsError(f"parquet needs {' and '.join(missing)}: pip install {' '.join(missing)}")
+    if find_spec("pyarrow") is None:
+        raise SettingsError("parquet needs pyarrow: pip install pyarrow")
+
+
+def _type_of(name: str, values: Sequence[Any]) -> str:
+    """Return the type of a column; that of a hyperparameter, which has none of its own, is that of its values."""
+    if name in TYPES:
+        return TYPES[name]
+    known = [value for value in values if value is not None]
+    if name.startswith(MAPS["metrics"]) or not known:
+        return NUMBER
+    if all(map(_is_text, known)):
+        return TEXT
+    if all(map(_is_truth, known)):
+        return TRUTH
+    # A study whose rates are all integers has the type of one whose rates are not.
+    exact = all(isinstance(value, float) or abs(value) <= LARGEST_EXACT for value in known)
+    return NUMBER if exact else INTEGER
 
 
 def _is_of_one_type(column: Sequence[Any]) -> bool:

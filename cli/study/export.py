@@ -35,7 +35,7 @@ def export(ctx: click.Context, name: str, form: Format | None, path: Path | None
     """Export the proposals of a study with their results, one row a proposal.
 
     CSV and parquet have a column for each metric (metric_NAME) and hyperparameter (hyperparameter_NAME). A parquet
-    column whose values are not all numbers, all text or all booleans is JSON. Parquet needs pandas and pyarrow. With
+    column whose values are not all numbers, all text or all booleans is JSON. Parquet needs pyarrow. With
     --json, a description of FILE goes to stdout.
     """
     from archive.exchange.new_file import write

@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from archive import agents, frames
 from archive.agents.base import Suggestion
@@ -281,6 +283,46 @@ def test_hyperparameters_of_mixed_types_come_back_from_parquet(archive, user):
     for name, values in UNIFORM.items():
         column = frame[f"hyperparameter_{name}"]
         assert column.where(column.notna(), None).tolist() == values
+
+
+CELL = st.none() | st.floats(allow_nan=False) | st.integers(-(2**60), 2**60)
+
+
+@given(st.lists(st.tuples(st.none() | st.text(max_size=3), CELL, CELL), max_size=3), st.booleans())
+@settings(max_examples=25)
+def test_parquet_columns_have_their_type_whatever_the_rows(values, typed):
+    """Empty tables, columns of null and rows that begin with null are concatenated with a whole one."""
+    import pyarrow
+    from pyarrow import parquet
+
+    def stored(rows):
+        return parquet.read_table(io.BytesIO(study_rows.to_parquet(rows)))
+
+    def row(text, number, metric):
+        values = {name: None for name in study_rows._row_names()}
+        values |= {"reason": text, "seconds": number, "cancelled": False, "partial": None if number is None else True}
+        return {**values, "number": 0, "metric_loss": metric, "hyperparameter_rate": None if typed else 0.5}
+
+    rows = [row(*each) for each in values]
+    whole = stored([{**row("a", 0.5, 0.5), "seed": 1, "epochs": 2, "created": "2026", "hyperparameter_rate": 1}])
+    table = stored(rows)
+    if rows:
+        assert table.schema == whole.schema
+        assert table.column("reason").to_pylist() == [text for text, _, _ in values]
+        assert table.column("metric_loss").to_pylist() == [
+            None if metric is None else float(metric) for *_, metric in values
+        ]
+    else:
+        assert table.schema == whole.schema.remove(len(whole.schema) - 1).remove(len(whole.schema) - 2)
+    shared = whole.select(table.column_names)
+    assert pyarrow.concat_tables([table, shared, stored([])] if not rows else [table, shared]).num_rows == len(rows) + 1
+
+
+def test_every_column_of_an_export_has_a_declared_type(archive):
+    evaluate(archive, [0.5])
+    names = list(study_rows.flat(study_rows.rows_of(archive, "study"))[0])
+    assert set(study_rows._row_names()) == set(study_rows.TYPES)
+    assert [name for name in names if name not in study_rows.TYPES] == ["metric_accuracy"]
 
 
 def test_without_pyarrow_parquet_is_one_line(user, exported, monkeypatch):
