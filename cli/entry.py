@@ -1,9 +1,12 @@
-"""The console script: Ctrl-C ends the process quietly while modules load, which may take a second."""
+"""The console script: signals end the process quietly while modules load, and interrupt a command that runs."""
 
 from __future__ import annotations
 
 import os
 import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 INTERRUPTED = "interrupted: finished results are kept; the same command continues"
@@ -23,6 +26,49 @@ def loaded() -> None:
     """Let Ctrl-C raise KeyboardInterrupt from here on: a command that has been loaded may have to clean up."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP interrupt the block as Ctrl-C does, so that it ends its servers and removes its folders.
+
+    A signal that the process ignores, as SIGHUP after `nohup`, stays ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    replaced = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    owner = os.getpid()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if os.getpid() != owner:
+            # A forked child ends as if nothing had been installed.
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            return
+        raise InterruptedBySignal(number)
+
+    for number in replaced:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in replaced:
+            if signal.getsignal(number) is interrupt:
+                signal.signal(number, signal.SIG_DFL)
+
+
+class InterruptedBySignal(KeyboardInterrupt):
+    """An interruption by a signal.
+
+    Attributes:
+        signal: Number of the signal.
+        message: What the interruption leaves, where it is not what most commands leave; empty otherwise.
+    """
+
+    def __init__(self, signal: int, message: str = "") -> None:
+        super().__init__()
+        self.signal, self.message = signal, message
 
 
 def _end(number: int, frame: FrameType | None) -> None:

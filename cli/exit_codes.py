@@ -13,6 +13,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     NOTHING_SUCCEEDED = 3
     UNFIT_MACHINE = 4
+    HUNG_UP = 129
     INTERRUPTED = 130
     TERMINATED = 143
 
@@ -24,6 +25,7 @@ MEANINGS = {
     ExitCode.NOTHING_SUCCEEDED: "search, study best: no evaluation has a feasible value; "
     "trainer: trials failed, none succeeded",
     ExitCode.UNFIT_MACHINE: "trainer: three trials in a row could not begin on this machine (GPU, data, disk, package)",
+    ExitCode.HUNG_UP: "ended with its terminal (SIGHUP)",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C (SIGINT)",
     ExitCode.TERMINATED: "ended by SIGTERM; a trainer that is told to stop ends with 0, 3 or 4",
 }

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 
 import click
@@ -158,6 +158,12 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(arguments: list[str] | None) -> int:
     tolerate_other_encodings()
     hide_optional_packages()
+    with entry.ended_by_signals():
+        return _guarded(arguments)
+
+
+def _guarded(arguments: list[str] | None) -> int:
+    """Run the command line, and return the exit code; known errors and interruptions become one line."""
     try:
         return int(archive.main(arguments, prog_name="archive", standalone_mode=False) or 0)
     except (KeyboardInterrupt, click.exceptions.Abort) as error:
@@ -179,6 +185,9 @@ def _run(arguments: list[str] | None) -> int:
         sys.stdout = open(os.devnull, "w")
         return 0
     except OSError as error:
+        if error.errno == errno.EIO and isinstance(error.__context__, entry.InterruptedBySignal):
+            # The terminal of a SIGHUP is gone.
+            return _interrupted(error.__context__)
         if error.errno not in FULL:
             raise
         sys.stdout = open(os.devnull, "w")
@@ -210,7 +219,9 @@ def _unknown_option(error: click.NoSuchOption) -> str:
 def _interrupted(error: BaseException) -> int:
     from archive.cli.render import printable
 
-    click.echo(printable(getattr(error, "message", "") or entry.INTERRUPTED), err=True)
+    # The terminal of a SIGHUP is gone, and so may be the reader of the messages.
+    with suppress(OSError):
+        click.echo(printable(getattr(error, "message", "") or entry.INTERRUPTED), err=True)
     # The exit code by which shells report a signal, so that a job manager can tell its own SIGTERM from a Ctrl-C.
     return 128 + int(getattr(error, "signal", signal.SIGINT))
 

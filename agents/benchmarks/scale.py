@@ -10,7 +10,6 @@ unless settings name another archive, which must be empty.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from archive import agents, settings, spaces
+from archive import agents, spaces
 from archive.agents import loop
 from archive.agents.base import Suggestion
 from archive.agents.nearest.search import Nearest
@@ -32,6 +31,7 @@ from archive.errors import QueryError, UsageError
 from archive.measurement import Figure
 from archive.queries import catalogue, saved
 from archive.server import embedded
+from archive.server.temporary import temporary_archive
 from archive.settings import Settings
 from archive.store import schema
 from archive.store.architectures import batched
@@ -55,7 +55,7 @@ PATIENCE = 60.0
 """Timeout of a query in seconds."""
 
 
-def measure(count: int, own: Settings | None = None, notify: Callable[[str], None] = print) -> list[Figure]:
+def measure(count: int, own: Settings | None = None, notify: Callable[[str], None] = print) -> Iterator[Figure]:
     """Fill an archive and measure it; 100,000 evaluations take minutes.
 
     Args:
@@ -68,14 +68,12 @@ def measure(count: int, own: Settings | None = None, notify: Callable[[str], Non
     """
     if count < STUDIES:
         raise UsageError(f"a large archive has at least {STUDIES} architectures, got {count}")
-    if own is not None:
-        return list(_measure(own, count, notify))
-    with tempfile.TemporaryDirectory(prefix="archive-bench-") as folder:
-        temporary = settings.load(home=folder, environment={})
-        try:
-            return list(_measure(temporary, count, notify))
-        finally:
-            embedded.stop(temporary)
+    return _measure_temporary(count, notify) if own is None else _measure(own, count, notify)
+
+
+def _measure_temporary(count: int, notify: Callable[[str], None]) -> Iterator[Figure]:
+    with temporary_archive() as own:
+        yield from _measure(own, count, notify)
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -15,7 +16,7 @@ SKIPS = (0, 60, 150)
 FARTHEST = 12
 
 
-def measure(repetitions: int = 5, seed: int = 0) -> list[Figure]:
+def measure(repetitions: int = 5, seed: int = 0) -> Iterator[Figure]:
     """Measure the processor time of a picture: folding, layout and SVG.
 
     The canonical form is computed before, as that of every stored network is.
@@ -24,11 +25,10 @@ def measure(repetitions: int = 5, seed: int = 0) -> list[Figure]:
         repetitions: Number of pictures; the median counts.
         seed: Seed of the networks.
 
-    Returns:
+    Yields:
         One figure for each number of skips, in milliseconds.
     """
     rng = np.random.default_rng(seed)
-    figures = []
     for skips in SKIPS:
         network = _network(skips, rng).canonical
         seconds = []
@@ -37,8 +37,7 @@ def measure(repetitions: int = 5, seed: int = 0) -> list[Figure]:
             svg(network)
             seconds.append(time.process_time() - begin)
         name = f"one picture, {LAYERS} layers and {skips} skips"
-        figures.append(Figure(name, 1000 * float(np.median(seconds)), "ms", "<= 50"))
-    return figures
+        yield Figure(name, 1000 * float(np.median(seconds)), "ms", "<= 50")
 
 
 def _network(skips: int, rng: np.random.Generator) -> Architecture:

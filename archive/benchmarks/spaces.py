@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -13,22 +14,20 @@ from archive.measurement import Figure
 _SIZES = ((20, 30), (31, 45), (46, 60))
 
 
-def measure(mutations: int = 1500, seed: int = 0) -> list[Figure]:
+def measure(mutations: int = 1500, seed: int = 0) -> Iterator[Figure]:
     """Measure the mean time of one mutation, all its steps and the check of its result included.
 
     Args:
         mutations: Number of mutations for each mean.
         seed: Seed of the networks and of the mutations.
 
-    Returns:
+    Yields:
         One figure for each space and range of sizes, in milliseconds.
     """
-    figures = []
     for name in ("cnn", "mlp"):
         for low, high in _SIZES:
             milliseconds = _mean_milliseconds(name, low, high, mutations, np.random.default_rng(seed))
-            figures.append(Figure(f"one {name} mutation, {low} to {high} layers", milliseconds, "ms", "<= 1"))
-    return figures
+            yield Figure(f"one {name} mutation, {low} to {high} layers", milliseconds, "ms", "<= 1")
 
 
 def _mean_milliseconds(name: str, low: int, high: int, mutations: int, rng: np.random.Generator) -> float:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import gzip
 import itertools
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +27,7 @@ from archive.errors import SettingsError, UsageError
 from archive.exchange.importers.external import ExternalResult, add
 from archive.measurement import Figure
 from archive.server import embedded
+from archive.server.temporary import temporary_archive
 from archive.spaces.tables import reader
 from archive.store import schema
 from archive.store.records import Result, Study
@@ -49,7 +49,7 @@ class SuggestedNetwork:
     architecture: Architecture
 
 
-def measure(table: Path | None = None) -> list[Figure]:
+def measure(table: Path | None = None) -> Iterator[Figure]:
     """Measure start, memory, the bulk import, writes, claims and life cycles, in this order, in one run.
 
     Args:
@@ -60,12 +60,8 @@ def measure(table: Path | None = None) -> list[Figure]:
         UsageError: The table does not exist.
     """
     rows = _read(table) if table is not None else _default_table()
-    with tempfile.TemporaryDirectory(prefix="archive-bench-") as folder:
-        own = settings.load(home=folder, environment={})
-        try:
-            return list(_measure(own, rows))
-        finally:
-            embedded.stop(own)
+    with temporary_archive() as own:
+        yield from _measure(own, rows)
 
 
 def _measure(own: settings.Settings, table: Sequence[Mapping[str, Any]]) -> Iterator[Figure]:

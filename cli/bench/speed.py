@@ -5,15 +5,18 @@ Parses and renders only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import signal
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
 import click
 
+from archive.cli.entry import InterruptedBySignal
 from archive.cli.names import KERNEL, TASK
 from archive.cli.parameters import Count, settings_of
-from archive.cli.render import json_option, print_json, print_message, print_table
+from archive.cli.render import json_option, print_json, print_message, print_table, show
 from archive.errors import UsageError
 
 
@@ -46,11 +49,11 @@ def store(ctx: click.Context, table: Path | None, architectures: int | None, as_
             raise UsageError("--architectures generates its networks and takes no --table")
         database = settings.load(**settings_of(ctx))
         figures = measure_scale(architectures, None if database.embedded else database, notify=print_message)
-        _print({"scale": figures}, as_json)
+        _print_measured({"scale": lambda: figures}, as_json)
         return
     from archive.benchmarks.store import measure
 
-    _print({"store": measure(table)}, as_json)
+    _print_measured({"store": lambda: measure(table)}, as_json)
 
 
 @click.command(short_help="Measure the page with many evaluations.")
@@ -85,7 +88,7 @@ def dashboard(evaluations: int | None, browsers: int | None, workers: int, turns
         from archive.dashboard.benchmarks import page
 
         figures = page.measure(evaluations or page.EVALUATIONS)
-    _print({"dashboard": figures}, as_json)
+    _print_measured({"dashboard": lambda: figures}, as_json)
 
 
 @click.command(short_help="Measure life cycles a second beside Optuna's storages.")
@@ -103,7 +106,7 @@ def throughput(ctx: click.Context, workers: tuple[int, ...], as_json: bool) -> N
     from archive.trainer.benchmarks.throughput import WORKERS, measure
 
     database = settings.load(**settings_of(ctx))
-    _print({"throughput": measure(database, workers or WORKERS)}, as_json)
+    _print_measured({"throughput": lambda: measure(database, workers or WORKERS)}, as_json)
 
 
 @click.command(short_help="Measure a server with a simulated fleet of trainers.")
@@ -135,7 +138,8 @@ def fleet(ctx: click.Context, trainers: tuple[int, ...], seconds: int, trials: t
     from archive.trainer.benchmarks.fleet import TRAINERS, TRIAL_SECONDS, measure
 
     database, chosen = settings.load(**settings_of(ctx)), tuple(map(float, trials)) or TRIAL_SECONDS
-    _print({"fleet": measure(database, trainers or TRAINERS, float(seconds), chosen, print_message)}, as_json)
+    figures = measure(database, trainers or TRAINERS, float(seconds), chosen, print_message)
+    _print_measured({"fleet": lambda: figures}, as_json)
 
 
 @click.command(short_help="Measure trials beside a plain training loop.")
@@ -146,7 +150,7 @@ def trainer(turns: int, device: str, as_json: bool) -> None:
     """Measure trials: inputs a second beside a plain loop, overhead, and time to start."""
     from archive.trainer.benchmarks.overhead import measure
 
-    _print({"trainer": measure(turns, device=device)}, as_json)
+    _print_measured({"trainer": lambda: measure(turns, device=device)}, as_json)
 
 
 @click.command(short_help="Measure weight inheritance.")
@@ -159,7 +163,7 @@ def morphism(seed: int, as_json: bool) -> None:
     """
     from archive.trainer.benchmarks.morphism import measure
 
-    _print({"morphism": measure(seed=seed, report=print_message)}, as_json)
+    _print_measured({"morphism": lambda: measure(seed=seed, report=print_message)}, as_json)
 
 
 @click.command(short_help="Measure the kernels: exactness, axioms, speed.")
@@ -185,7 +189,7 @@ def kernels(golden: Path | None, as_json: bool) -> None:
         "wasserstein": wasserstein.measure,
         "arc": arc.measure,
     }
-    _print(_measured(subjects), as_json)
+    _print_measured(subjects, as_json)
 
 
 @click.command(short_help="Measure the surrogates: exactness, speed, rank correlation.")
@@ -240,9 +244,9 @@ def surrogates(
         "ensemble": ensemble.measure,
         "k-dpp": dpp.measure,
         "table 1 of BANANAS": lambda: table1.measure(seeds=seeds),
-        "rank correlations": lambda: list(standings),
+        "rank correlations": lambda: standings,
     }
-    _print(_measured(subjects), as_json)
+    _print_measured(subjects, as_json)
 
 
 @click.command(short_help="Measure mutations and proposals.")
@@ -252,7 +256,7 @@ def agents(as_json: bool) -> None:
     from archive.agents.benchmarks.proposals import measure
     from archive.benchmarks.spaces import measure as measure_spaces
 
-    _print({"spaces": measure_spaces(), "agents": measure()}, as_json)
+    _print_measured({"spaces": measure_spaces, "agents": measure}, as_json)
 
 
 @click.command(short_help="Measure pictures of networks.")
@@ -261,24 +265,44 @@ def drawing(as_json: bool) -> None:
     """Measure the time of pictures of networks of 200 layers."""
     from archive.benchmarks.drawing import measure
 
-    _print({"drawing": measure()}, as_json)
+    _print_measured({"drawing": measure}, as_json)
 
 
-def _measured(subjects: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
-    """Measure one subject after another, and report each on stderr."""
-    figures = {}
-    for name, measure in subjects.items():
-        print_message(f"measuring: {name}")
-        figures[name] = measure()
-    return figures
+def _print_measured(subjects: Mapping[str, Callable[[], Iterable[Any]]], as_json: bool) -> None:
+    """Measure one subject after another, and write the figures: a table or a JSON list for each.
 
+    Each figure is a line on stderr as soon as it is measured. Where the measurement is cut off, the tables have the
+    figures up to then.
 
-def _print(parts: Mapping[str, Iterable[Any]], as_json: bool) -> None:
-    """Write the figures: a table or a JSON list for each subject."""
-    figures = {name: [row._asdict() for row in rows] for name, rows in parts.items()}
+    Args:
+        subjects: Functions that return or yield named tuples, by the name of what they measure.
+        as_json: Whether to write JSON.
+    """
+    figures: dict[str, list[dict[str, Any]]] = {}
+    try:
+        for name, measure in subjects.items():
+            print_message(f"measuring: {name}")
+            figures[name] = []
+            rows = measure()
+            # At the end of a generator its server and its folder go, also where a reader of the lines has gone.
+            with closing(rows) if isinstance(rows, Generator) else nullcontext():
+                for row in rows:
+                    figures[name].append(row._asdict())
+                    print_message(f"  {', '.join(show(value) for value in row if value not in (None, ''))}")
+    except BaseException as error:
+        if not as_json:
+            _print_tables(figures)
+        if isinstance(error, KeyboardInterrupt):
+            number = getattr(error, "signal", signal.SIGINT)
+            raise InterruptedBySignal(number, "interrupted: the figures up to here are shown") from error
+        raise
     if as_json:
         print_json({"figures": figures})
-        return
+    else:
+        _print_tables(figures)
+
+
+def _print_tables(figures: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     for name, rows in figures.items():
         if rows:
             print_table(list(rows[0]), [list(row.values()) for row in rows], title=name)

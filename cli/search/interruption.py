@@ -1,29 +1,21 @@
-"""Ctrl-C and SIGTERM, deferred to a moment at which no database call is half done."""
+"""Ctrl-C, SIGTERM and SIGHUP, deferred to a moment at which no database call is half done."""
 
 from __future__ import annotations
 
 import signal
 import threading
+from contextlib import suppress
 from types import FrameType, TracebackType
 
+from archive.cli.entry import InterruptedBySignal as InterruptedBySignal
 from archive.cli.render import print_message
 
-
-class InterruptedBySignal(KeyboardInterrupt):
-    """An interruption by a signal.
-
-    Attributes:
-        signal: Number of the signal.
-        message: What the interruption leaves, where it is not what most commands leave; empty otherwise.
-    """
-
-    def __init__(self, signal: int, message: str = "") -> None:
-        super().__init__()
-        self.signal, self.message = signal, message
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, the end that a job manager asks for, and the end of the terminal."""
 
 
 class Interruption:
-    """A block in which a first Ctrl-C or SIGTERM is remembered until `check`; a second one interrupts at once.
+    """A block in which a first Ctrl-C, SIGTERM or SIGHUP is remembered until `check`; a second one interrupts at once.
 
     An exception within a call of the database driver would leave the connection in a state in which the next calls
     fail.
@@ -39,14 +31,16 @@ class Interruption:
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> Interruption:
-        """Install the handlers of the two signals."""
-        self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        """Install the handlers of the signals; SIGHUP stays ignored where `nohup` has it ignored."""
+        for number in SIGNALS:
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._ask)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Restore the handlers of the two signals."""
+        """Restore the handlers of the signals."""
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
@@ -69,7 +63,9 @@ class Interruption:
         self._signal = number
         self._asked.set()
         if self.message is not None:
-            print_message(self.message)
+            # The terminal may be gone with the signal.
+            with suppress(OSError):
+                print_message(self.message)
 
 
 def caused(error: BaseException) -> KeyboardInterrupt | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from archive.spaces.conditional import Categorical, Conditional, Configuration, 
 DIFFERENCE = "<= 1e-9"
 
 
-def measure(count: int = 200, seed: int = 0, pairs: int = 200) -> list[Figure]:
+def measure(count: int = 200, seed: int = 0, pairs: int = 200) -> Iterator[Figure]:
     """Measure the kernel on configurations and on architectures.
 
     Args:
@@ -30,13 +31,12 @@ def measure(count: int = 200, seed: int = 0, pairs: int = 200) -> list[Figure]:
         seed: Seed of both.
         pairs: Pairs that the references compute.
 
-    Returns:
+    Yields:
         The figures, in the order to show them.
     """
-    figures = _configurations(count, np.random.default_rng(seed), pairs)
+    yield from _configurations(count, np.random.default_rng(seed), pairs)
     for space in SPACES:
-        figures += _architectures(space, count, np.random.default_rng(seed), pairs)
-    return figures
+        yield from _architectures(space, count, np.random.default_rng(seed), pairs)
 
 
 def _configurations(count: int, rng: np.random.Generator, pairs: int) -> list[Figure]:

@@ -11,7 +11,7 @@ eigenvalue. The docstring of a kernel states its axioms; figures without a goal 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ POSITIVE = frozenset({"tree-wasserstein"})
 """Claimed besides those of every embedded distance, which follow from its norm."""
 
 
-def measure(networks: int = 40, seed: int = 0) -> list[Figure]:
+def measure(networks: int = 40, seed: int = 0) -> Iterator[Figure]:
     """Measure all registered kernels on networks of every space.
 
     Args:
@@ -39,7 +39,8 @@ def measure(networks: int = 40, seed: int = 0) -> list[Figure]:
         seed: Seed of the mutations and of the relabelling.
     """
     samples = {space: walk(space, networks, np.random.default_rng(seed)) for space in SPACES}
-    return [figure for name in kernels.names() for figure in _figures(name, samples, seed)]
+    for name in kernels.names():
+        yield from _figures(name, samples, seed)
 
 
 def _figures(name: str, samples: dict[str, list[Architecture]], seed: int) -> list[Figure]:

@@ -7,6 +7,7 @@ rectifiers, with random widths and windows. Times are processor time of one core
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -24,7 +25,7 @@ NU_STR: tuple[tuple[float, ...], ...] = ((0.1, 0.2, 0.4, 0.8), (0.001, 0.002, 0.
 """The default weights of hops separate networks of this depth altogether; small ones leave the most to be solved."""
 
 
-def measure(networks: int = 30, layers: int = LAYERS, seed: int = 0) -> list[Figure]:
+def measure(networks: int = 30, layers: int = LAYERS, seed: int = 0) -> Iterator[Figure]:
     """Measure preparing, pairs and whole sets.
 
     Args:
@@ -34,22 +35,21 @@ def measure(networks: int = 30, layers: int = LAYERS, seed: int = 0) -> list[Fig
     """
     rng = np.random.default_rng(seed)
     sample = [residual_network(layers, rng) for _ in range(networks)]
-    count, rows = networks * (networks - 1) / 2, []
+    count = networks * (networks - 1) / 2
     for nu_str in NU_STR:
         otmann = OTMANN(nu_str=nu_str, threads=1)
         prepared = [otmann.prepare(network) for network in sample]
         seconds = best_seconds(lambda k=otmann, p=prepared: k.distances(p), time.thread_time, 3)  # type: ignore[misc]
         name = f"otmann, {layers} layers, nu_str from {nu_str[0]:g}: a pair"
-        rows.append(Figure(name, 1e3 * seconds / count, "ms", MILLISECONDS))
+        yield Figure(name, 1e3 * seconds / count, "ms", MILLISECONDS)
     preparing = best_seconds(lambda: OTMANN().prepare(sample[0]), time.thread_time, 3)
-    rows.append(Figure(f"otmann, {layers} layers: preparing a network", 1e3 * preparing, "ms"))
+    yield Figure(f"otmann, {layers} layers: preparing a network", 1e3 * preparing, "ms")
     whole = kernels.get("weisfeiler-lehman")
     features = best_seconds(lambda: whole.prepare(sample[0]), time.thread_time, 3)
-    rows.append(Figure(f"weisfeiler-lehman, {layers} layers: preparing a network", 1e3 * features, "ms"))
+    yield Figure(f"weisfeiler-lehman, {layers} layers: preparing a network", 1e3 * features, "ms")
     embedded = [whole.prepare(network) for network in sample]
     pairs = best_seconds(lambda: whole.distances(embedded), time.thread_time, 3)
-    rows.append(Figure(f"weisfeiler-lehman, {layers} layers: all pairs of {networks} networks", 1e3 * pairs, "ms"))
-    return rows
+    yield Figure(f"weisfeiler-lehman, {layers} layers: all pairs of {networks} networks", 1e3 * pairs, "ms")
 
 
 def residual_network(layers: int, rng: np.random.Generator) -> Architecture:

@@ -8,7 +8,7 @@ Python, and scipy's `linear_sum_assignment`, with the common parts of two networ
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -26,22 +26,20 @@ Floats = NDArray[np.float64]
 RELATIVE_ERROR = "<= 1e-9"
 
 
-def measure(networks: int = 60, seed: int = 0) -> list[Figure]:
+def measure(networks: int = 60, seed: int = 0) -> Iterator[Figure]:
     """Measure errors and speeds.
 
     Args:
         networks: Networks of each space to time, the initial pool and mutations of it.
         seed: Seed of the mutations and of the choice of pairs.
 
-    Returns:
+    Yields:
         The rows, in the order to show them.
     """
-    rows: list[Figure] = []
     for space in SPACES:
         sample = walk(space, networks, np.random.default_rng(seed))
-        rows += _speed_rows(space, sample, np.random.default_rng(seed))
-        rows += _embedding_rows(space, sample)
-    return rows
+        yield from _speed_rows(space, sample, np.random.default_rng(seed))
+        yield from _embedding_rows(space, sample)
 
 
 def reference_distance(first: Sequenced, second: Sequenced, lam: float) -> float:

@@ -9,7 +9,7 @@ timed on some of the pairs and extrapolated to all.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -27,7 +27,7 @@ SPACES = ("nasbench101", "nasbench201")
 DIFFERENCE = 1e-9
 
 
-def measure(networks: int = 1_000, pairs: int = 2_000, seed: int = 0) -> list[Figure]:
+def measure(networks: int = 1_000, pairs: int = 2_000, seed: int = 0) -> Iterator[Figure]:
     """Measure sizes, speeds, and the largest difference from the reference.
 
     Args:
@@ -35,19 +35,16 @@ def measure(networks: int = 1_000, pairs: int = 2_000, seed: int = 0) -> list[Fi
         pairs: Pairs that the reference is timed on.
         seed: Seed of the networks and of the pairs.
 
-    Returns:
+    Yields:
         The figures, in the order to show them.
     """
-    figures = [
-        Figure("path: features on nasbench101", len(every_path("nasbench101")), "", "= 364", 364),
-        # Eight operations, the zero operation among them, four at most on a path; two cells of two inputs each.
-        Figure("path: features on darts", len(every_path("darts")), "", "= 18724", 18724),
-    ]
+    yield Figure("path: features on nasbench101", len(every_path("nasbench101")), "", "= 364", 364)
+    # Eight operations, the zero operation among them, four at most on a path; two cells of two inputs each.
+    yield Figure("path: features on darts", len(every_path("darts")), "", "= 18724", 18724)
     for space in SPACES:
         sample = draw(space, networks, np.random.default_rng(seed))
         for kernel in _kernels():
-            figures += _figures(kernel, space, sample, pairs, np.random.default_rng(seed))
-    return figures
+            yield from _figures(kernel, space, sample, pairs, np.random.default_rng(seed))
 
 
 def _kernels() -> list[EmbeddedDistance]:

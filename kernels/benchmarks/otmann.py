@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ VARIANTS: tuple[tuple[Variant, str], ...] = (
 )
 
 
-def measure(golden: Path | None = None, networks: int = 40, seed: int = 0) -> list[Figure]:
+def measure(golden: Path | None = None, networks: int = 40, seed: int = 0) -> Iterator[Figure]:
     """Measure errors and speeds.
 
     Args:
@@ -50,25 +50,23 @@ def measure(golden: Path | None = None, networks: int = 40, seed: int = 0) -> li
         networks: Networks of each space to time, the initial pool and mutations of it.
         seed: Seed of the mutations.
 
-    Returns:
+    Yields:
         The rows, in the order to show them.
 
     Raises:
         UsageError: The file cannot be read.
     """
     path = golden or _default_golden()
-    rows: list[Figure] = []
     samples: dict[str, list[Architecture]] = {}
     if path is not None:
         known, distances = read_golden(path)
-        rows += _error_rows(known, distances)
+        yield from _error_rows(known, distances)
         samples["golden cnn"] = [known[name] for name in distances["paper_appendix"]["cnn"]["names"]]
         samples["golden mlp"] = [known[name] for name in distances["paper_appendix"]["mlp"]["names"]]
     for space in ("cnn", "mlp"):
         samples[space] = walk(space, networks, np.random.default_rng(seed))
     for name, sample in samples.items():
-        rows += _speed_rows(name, sample, np.random.default_rng(seed))
-    return rows
+        yield from _speed_rows(name, sample, np.random.default_rng(seed))
 
 
 def read_golden(path: Path) -> tuple[dict[str, Architecture], dict[str, Any]]:

@@ -8,7 +8,7 @@ a cache.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -25,7 +25,7 @@ from archive.measurement import Figure
 DIFFERENCE = "<= 1e-9"
 
 
-def measure(networks: int = 30, seed: int = 0, pairs: int = 60) -> list[Figure]:
+def measure(networks: int = 30, seed: int = 0, pairs: int = 60) -> Iterator[Figure]:
     """Measure both distances in every space.
 
     Args:
@@ -38,13 +38,12 @@ def measure(networks: int = 30, seed: int = 0, pairs: int = 60) -> list[Figure]:
     """
     # The import, and compilation without a cache, do not belong to the time of a pair.
     pot()
-    figures: list[Figure] = []
     for space in SPACES:
         sample = draw(space, networks, np.random.default_rng(seed))
         every = list(combinations(range(len(sample)), 2))
         chosen = [every[at] for at in np.random.default_rng(seed).permutation(len(every))[:pairs]]
-        figures += _wasserstein(space, sample, chosen) + _gromov(space, sample, chosen)
-    return figures
+        yield from _wasserstein(space, sample, chosen)
+        yield from _gromov(space, sample, chosen)
 
 
 def _wasserstein(space: str, sample: Sequence[Architecture], chosen: Sequence[tuple[int, int]]) -> list[Figure]:

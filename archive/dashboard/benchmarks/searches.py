@@ -16,7 +16,6 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -31,7 +30,7 @@ from archive.dashboard.benchmarks.page import serving
 from archive.dashboard.benchmarks.viewers import Received, viewers
 from archive.database.connection import Connection
 from archive.measurement import Figure
-from archive.server import embedded
+from archive.server.temporary import temporary_archive
 from archive.store import schema
 
 BROWSERS, WORKERS, TURNS, EVALUATIONS = 10, 8, 12, 4000
@@ -57,7 +56,7 @@ def measure(
     turns: int = TURNS,
     evaluations: int = EVALUATIONS,
     notify: Notify = lambda _: None,
-) -> list[Figure]:
+) -> Iterator[Figure]:
     """Measure searches alone and watched, in turns over a new archive.
 
     Args:
@@ -70,12 +69,8 @@ def measure(
     Raises:
         RuntimeError: A search, or the viewers, failed.
     """
-    with tempfile.TemporaryDirectory(prefix="archive-bench-") as folder:
-        own = settings.load(home=folder, environment={})
-        try:
-            return list(_measure(own, browsers, workers, turns, evaluations, notify))
-        finally:
-            embedded.stop(own)
+    with temporary_archive() as own:
+        yield from _measure(own, browsers, workers, turns, evaluations, notify)
 
 
 def middle_rate(ends: list[int]) -> float:
@@ -154,11 +149,18 @@ def _search(own: settings.Settings, options: list[str], budget: int) -> None:
     # Each study evaluates its networks, whatever the turns before have.
     command += ["--batch", str(BATCH), "--budget", str(budget), "--retrain"]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("ARCHIVE_")}
-    done = subprocess.run(
-        command, env=inherited | settings.environment(own), stdin=subprocess.DEVNULL, capture_output=True, text=True
-    )
-    if done.returncode:
-        raise RuntimeError(f"the search ended with {done.returncode}: {' '.join(done.stderr.split())[-500:]}")
+    variables = inherited | settings.environment(own)
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    # Out of reach of a Ctrl-C in the terminal: the search then ends once, by the signal from here.
+    with subprocess.Popen(command, env=variables, text=True, start_new_session=True, **streams) as search:
+        try:
+            _, errors = search.communicate()
+        except BaseException:
+            # A killed search would leave its trainers behind.
+            search.terminate()
+            raise
+    if search.returncode:
+        raise RuntimeError(f"the search ended with {search.returncode}: {' '.join(errors.split())[-500:]}")
 
 
 def _ends(connection: Connection, study: str) -> list[int]:

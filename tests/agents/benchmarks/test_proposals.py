@@ -13,7 +13,7 @@ def test_figures(few_candidates):
         Case("tw", "nasbench101", 12, seconds=0.2),
         Case("bananas", "mlp", 12, batch=3),
     ]
-    figures = proposals.measure(cases, repeats=1)
+    figures = list(proposals.measure(cases, repeats=1))
     assert [figure.name for figure in figures] == [
         "nasbot: one proposal on cnn, 11 observations, just resumed",
         "tw: one proposal on nasbench101, 12 observations",
@@ -32,5 +32,5 @@ def test_the_cases_name_agents_and_differ():
 def test_an_agent_that_is_not_resumed_keeps_its_memory(monkeypatch):
     made, get = [], agents.get
     monkeypatch.setattr(agents, "get", lambda kind, space: made.append(kind) or get(kind, space))
-    proposals.measure([Case("random", "mlp", 12), Case("rand", "mlp", 12, resumed=True)], repeats=3)
+    list(proposals.measure([Case("random", "mlp", 12), Case("rand", "mlp", 12, resumed=True)], repeats=3))
     assert made == ["random", *["rand"] * 4]

@@ -27,12 +27,12 @@ def test_every_figure_is_measured(archive, store_settings, monkeypatch):
     assert messages
     # After the first run the archive is not empty.
     with pytest.raises(UsageError, match="not empty"):
-        scale.measure(30, store_settings, messages.append)
+        list(scale.measure(30, store_settings, messages.append))
 
 
 def test_a_large_archive_is_not_of_a_handful():
     with pytest.raises(UsageError, match="got 9"):
-        scale.measure(9)
+        list(scale.measure(9))
 
 
 def test_observed_are_the_evaluations_as_arrays(archive):

@@ -17,14 +17,14 @@ def check(figures) -> None:
 
 
 def test_arc():
-    figures = arc.measure(count=12, pairs=10)
+    figures = list(arc.measure(count=12, pairs=10))
     check(figures)
     assert len(figures) == 2 + 4 * 2
     assert sum(figure.reference is not None for figure in figures) == 5
 
 
 def test_wasserstein():
-    figures = wasserstein.measure(networks=4, pairs=2)
+    figures = list(wasserstein.measure(networks=4, pairs=2))
     check(figures)
     assert len(figures) == 4 * 3
     assert sum(figure.reference is not None for figure in figures) == 8

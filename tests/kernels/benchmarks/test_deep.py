@@ -17,7 +17,7 @@ def test_networks_are_members_of_the_size_asked_for():
 
 
 def test_figures():
-    figures = deep.measure(networks=3, layers=30)
+    figures = list(deep.measure(networks=3, layers=30))
     assert len({figure.name for figure in figures}) == len(figures) == 5
     assert all(figure.value > 0 and figure.unit == "ms" for figure in figures)
     assert sum(figure.goal == "<= 50" for figure in figures) == 2

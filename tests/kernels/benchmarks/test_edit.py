@@ -10,7 +10,7 @@ from tests.support import kernel_oracle
 
 
 def test_rows():
-    rows = benchmark.measure(networks=6)
+    rows = list(benchmark.measure(networks=6))
     assert len({row.name for row in rows}) == len(rows) == 4 * 6
     differences = [row for row in rows if "difference" in row.name]
     assert len(differences) == 4

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::S
 
 def test_rows_without_golden_numbers(monkeypatch):
     monkeypatch.delenv("ARCHIVE_DATA_DIR", raising=False)
-    rows = benchmark.measure(networks=4)
+    rows = list(benchmark.measure(networks=4))
     assert len({row.name for row in rows}) == len(rows) == 8
     errors = [row for row in rows if "difference" in row.name]
     assert errors
@@ -24,7 +24,7 @@ def test_rows_without_golden_numbers(monkeypatch):
 
 
 def test_rows_with_golden_numbers(shared_data):
-    rows = benchmark.measure(shared_data / "golden" / "otmann.json", networks=2)
+    rows = list(benchmark.measure(shared_data / "golden" / "otmann.json", networks=2))
     errors = [row for row in rows if "largest relative error" in row.name]
     assert len(errors) == 6
     assert all(row.goal == "<= 1e-7" and row.value <= 1e-7 for row in errors)
@@ -43,4 +43,4 @@ def test_a_file_that_holds_something_else(tmp_path):
         if content is not None:
             path.write_text(content)
         with pytest.raises(UsageError, match="golden distances"):
-            benchmark.measure(path)
+            list(benchmark.measure(path))

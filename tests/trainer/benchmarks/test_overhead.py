@@ -48,4 +48,4 @@ def test_trial_start_has_figures_for_process_and_data(tmp_path):
 
 def test_missing_device_is_refused_before_any_measurement():
     with pytest.raises(SettingsError, match="the device 'cuda:99' cannot be used"):
-        measure(device="cuda:99")
+        list(measure(device="cuda:99"))
