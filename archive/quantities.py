@@ -1,8 +1,19 @@
-"""Durations, sizes and counts as people write them: `90s`, `2h30m`, `500MB`, `4GiB`, `0.3M`."""
+"""Durations, sizes and counts: as people write them (`90s`, `2h30m`, `500MB`, `4GiB`, `0.3M`), and as measured.
+
+A clock that went back, a marker such as -1 and an overflow give numbers that are none: one of them in a sum makes the
+sum meaningless. Callers that measure are told (`checked_seconds`); importers leave such a number out, and say so.
+"""
 
 from __future__ import annotations
 
+import math
 import re
+from typing import Any
+
+from archive.errors import UsageError
+
+LARGEST = 2**63
+"""No server holds a whole number as large as this."""
 
 UNIT_SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 """Units of a duration, in seconds."""
@@ -57,7 +68,7 @@ def whole_number(text: str) -> int | None:
     if not text.isdecimal() or len(text) > _MOST_DIGITS:
         return None
     number = int(text)
-    return number if number < 2**63 else None
+    return number if number < LARGEST else None
 
 
 def decimal(text: str) -> float:
@@ -74,6 +85,46 @@ def decimal(text: str) -> float:
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun, whose plural ends with s."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def is_duration(seconds: float | None) -> bool:
+    """Return whether a number can be a length of time: finite and not negative; None is none."""
+    return seconds is not None and 0.0 <= seconds < math.inf
+
+
+def is_size(number: float | None) -> bool:
+    """Return whether a number can count weights or operations: from 0 on, and one that a server holds."""
+    return number is not None and 0 <= number < LARGEST
+
+
+def checked_seconds(seconds: Any) -> float | None:
+    """Return the seconds of a training as a float; None where they are unknown.
+
+    Raises:
+        UsageError: They are no finite number >= 0.
+    """
+    if seconds is None:
+        return None
+    try:
+        number = float(seconds)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        number = math.nan
+    if not is_duration(number):
+        raise UsageError(f"seconds must be a finite number >= 0, got {seconds!r:.80}")
+    return number
+
+
+def checked_size(name: str, number: Any) -> int | None:
+    """Return a size of a network as an integer; None where it is unknown.
+
+    Raises:
+        UsageError: It is no number from 0 to 2^63 - 1.
+    """
+    if number is None:
+        return None
+    if not is_size(number):
+        raise UsageError(f"{name} must be a whole number from 0 to 2^63 - 1, got {number!r:.80}")
+    return round(number)
 
 
 def _product(match: re.Match[str]) -> float:

@@ -37,10 +37,10 @@ from archive.agents.base import Agent
 from archive.architecture.graph import Architecture
 from archive.errors import ProposalStateError, UsageError
 from archive.known_costs import NO_COSTS, KnownCosts
+from archive.quantities import checked_seconds
 from archive.queries import hypervolume
 from archive.queue.lookups import checked_priority
 from archive.spaces.constrained import ConstrainedSpace
-from archive.store.measured import checked_seconds
 from archive.store.records import Proposal, Result, State
 
 if TYPE_CHECKING:

@@ -239,8 +239,10 @@ def _checked_options(name: str, options: Any) -> tuple[str, ...]:
     if isinstance(options, str) or not isinstance(options, Iterable):
         raise SettingsError(f"the options of {name!r} must be a list of texts, got {options!r}")
     texts = tuple(options)
-    if not all(isinstance(text, str) and text.strip() for text in texts) or len(set(texts)) != len(texts):
-        raise SettingsError(f"the options of {name!r} must be different texts, got {texts!r}")
+    if not all(isinstance(text, str) for text in texts) or len(set(texts)) != len(texts):
+        raise SettingsError(f"the options of {name!r} must be different texts, got {texts!r:.200}")
+    if not all(map(str.strip, texts)):
+        raise SettingsError(f"an option of {name!r} is empty, got {texts!r:.200}: write a name, such as none")
     if not 2 <= len(texts) <= MOST_OPTIONS:
         raise SettingsError(f"the options of {name!r} must be 2 to {MOST_OPTIONS}, got {len(texts)}")
     return texts

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from archive.store.measured import checked_size
+from archive.quantities import checked_size
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.quantities import whole_number
-from archive.store.measured import checked_seconds
+from archive.quantities import checked_seconds, whole_number
 from archive.store.records import Constraint, Curve, Evaluation, Objective, Proposal, Result, State, Study
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
     other columns become metrics. Networks without a finite value are left out, and one line says how many.
     """
     from archive.exchange.importers.external import add
-    from archive.exchange.importers.table import external_results
+    from archive.exchange.importers.table import external_results, left_out
     from archive.trainer.tasks import registry
     from archive.trainer.tasks.tabular import TabularTask
 
@@ -49,6 +49,8 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
     column = tabular.protocol(protocol).name
     with open_archive(ctx) as archive:
         count = add(archive, tabular.name, column, external_results(tabular, column), direction=tabular.direction)
+    for line in left_out(tabular.table):
+        print_message(line)
     networks = len(tabular.table)
     if count < networks:
         value = tabular.protocol(column).column

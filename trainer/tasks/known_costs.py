@@ -23,12 +23,13 @@ from numpy.typing import NDArray
 from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError, UnknownNameError
 from archive.known_costs import KnownCosts
+from archive.spaces.tables.costs import OF_NETWORK
 from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName
 from archive.trainer.nn import builders
 from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.tasks import registry
 from archive.trainer.tasks.file_access import FileAccess
-from archive.trainer.tasks.tabular import COST, TabularTask
+from archive.trainer.tasks.tabular import TabularTask
 
 if TYPE_CHECKING:
     from archive.store.records import Study
@@ -81,7 +82,7 @@ class _TableCosts:
 
     def __init__(self, task: TabularTask, column: str) -> None:
         self._task, self._column = task, column
-        match = COST.fullmatch(column)
+        match = OF_NETWORK.fullmatch(column)
         assert match is not None
         self.name, self._millions = match["counted"] or column, bool(match["millions"])
 
@@ -89,13 +90,13 @@ class _TableCosts:
     def of(cls, task: TabularTask, protocol: str) -> KnownCosts:
         """Return the cost of each such column but the one of the value, which only a query tells."""
         value = task.protocol(protocol).column
-        costs = [cls(task, name) for name in task.table.columns if name != value and COST.fullmatch(name)]
+        costs = [cls(task, name) for name in task.table.columns if name != value and OF_NETWORK.fullmatch(name)]
         return {cost.name: cost for cost in costs}
 
     def __call__(self, architectures: Sequence[Architecture]) -> Array:
         """Return the costs of networks, in the unit of results."""
         table = self._task.table
-        column = table.column(self._column)
+        column = table.costs(self._column)
         rows = [table.index.get(each.functional_key, -1) for each in architectures]
         costs = np.where(np.array(rows, np.int64) >= 0, column[rows], math.nan) if rows else np.empty(0)
         return np.round(1e6 * costs) if self._millions else costs

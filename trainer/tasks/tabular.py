@@ -18,12 +18,12 @@ training, without torch.
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal
 
 from archive.errors import InvalidArchitectureError, TrainingError, UnknownNameError, UsageError
+from archive.quantities import is_duration
 from archive.queue.capabilities import NOISE
 from archive.store.records import Result
 from archive.trainer.tasks.file_access import reference_of
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 PREFIX = "table:"
 DEVICE = "table"
 """Device of the results, for which nothing was trained."""
-
-COST = re.compile(r"(?P<counted>params|flops)(?P<millions>_millions)?|latency\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +209,8 @@ class TabularTask:
             value=value,
             metrics=metrics,
             epochs=chosen.epochs or None,
-            seconds=None if cost is None or cost[at] != cost[at] else float(cost[at]),
+            # A mean of huge numbers may overflow.
+            seconds=float(cost[at]) if cost is not None and is_duration(cost[at]) else None,
             seed=seed,
             device=DEVICE,
             environment=about,
@@ -231,12 +230,17 @@ def _standard_normal(seed: int) -> float:
 
 def _costs(table: Table, at: int, column: str) -> dict[str, float]:
     """Return the network's costs in the table, without the column of the value itself."""
-    costs = {}
+    from archive.spaces.tables.costs import OF_NETWORK
+
+    found = {}
     for name in table.columns:
-        value, cost = float(table.column(name)[at]), COST.fullmatch(name)
-        if name != column and cost and math.isfinite(value):
-            costs[cost["counted"] or name] = float(round(1e6 * value)) if cost["millions"] else value
-    return costs
+        cost = OF_NETWORK.fullmatch(name)
+        if name == column or cost is None:
+            continue
+        value = float(table.costs(name)[at])
+        if math.isfinite(value):
+            found[cost["counted"] or name] = float(round(1e6 * value)) if cost["millions"] else value
+    return found
 
 
 def parse(name: str) -> TabularTask:

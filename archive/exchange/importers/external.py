@@ -13,11 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
-from archive.quantities import counted
+from archive.quantities import counted, is_duration, is_size
 from archive.store import costs
 from archive.store.architectures import batched, store
 from archive.store.evaluations import Evaluations
-from archive.store.measured import is_duration, is_size
 from archive.store.records import Direction, Result
 
 if TYPE_CHECKING:

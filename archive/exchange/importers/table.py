@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from archive.errors import TrainingError
 from archive.exchange.importers.external import ExternalResult
+from archive.quantities import counted, is_size
+from archive.spaces.tables.costs import is_cost, is_count
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
@@ -42,7 +44,7 @@ def external_results(task: TableSource, protocol: str) -> Iterator[ExternalResul
         protocol: Name of the training protocol.
     """
     table = task.table
-    columns = {name: table.column(name) for name in table.columns}
+    columns = {name: table.costs(name) if is_cost(name) else table.column(name) for name in table.columns}
     for at, network in enumerate(table.architectures):
         try:
             result = task.answer(network, protocol)
@@ -54,7 +56,17 @@ def external_results(task: TableSource, protocol: str) -> Iterator[ExternalResul
         yield ExternalResult(f"{task.name}/{protocol}/{network.key}", network, whole, **size)
 
 
+def left_out(table: Table) -> Iterator[str]:
+    """Yield a line for each column of costs with entries that are none: networks with such an entry lack the cost."""
+    for name, entries in table.impossible.items():
+        what = "a size from 0 to 2^63 - 1" if is_count(name) else "a finite number >= 0"
+        yield (
+            f"the column {name!r} is left out for {counted(len(entries.classes), 'network')} of {table.origin}: "
+            f"{entries.first}, which is not {what}"
+        )
+
+
 def _size(row: Mapping[str, float], name: str) -> int | None:
-    if name in row:
-        return round(row[name])
-    return round(1e6 * row[f"{name}_millions"]) if f"{name}_millions" in row else None
+    exact, millions = row.get(name), row.get(f"{name}_millions")
+    size = exact if exact is not None else None if millions is None else 1e6 * millions
+    return round(size) if size is not None and is_size(size) else None

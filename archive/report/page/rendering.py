@@ -18,6 +18,7 @@ from archive.agents.recommendation import Recommendation
 from archive.architecture import diagram
 from archive.errors import ArchiveError
 from archive.plots.figures.style import QUANTITIES, printable
+from archive.quantities import is_duration
 from archive.queries.hypervolume import ParetoSet
 from archive.report.charts import ReportPlot
 from archive.report.contents import (
@@ -29,7 +30,6 @@ from archive.report.contents import (
     further_objectives,
 )
 from archive.report.scales import short
-from archive.store.measured import is_duration
 from archive.store.properties import METRIC
 from archive.store.records import Evaluation, State, sign
 from archive.store.registered_agents import agent_names, kind_of

@@ -30,13 +30,17 @@ NO_OPTIONS: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 def choice_form(
-    head: Sequence[str], rows: Sequence[Sequence[str]], further: Mapping[str, Sequence[str]] = NO_OPTIONS
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    row_numbers: Sequence[int],
+    further: Mapping[str, Sequence[str]] = NO_OPTIONS,
 ) -> TableForm | None:
     """Return the form of a table of choices; None if it has no such column.
 
     Args:
         head: Names of the columns.
         rows: The entries; rows of another length are left out.
+        row_numbers: Number of each row in the file, for messages.
         further: Options of decisions by name, for those of which the rows have one.
 
     Raises:
@@ -50,6 +54,7 @@ def choice_form(
     for form in FORMS:
         places = [at for at, name in enumerate(head) if name.startswith(f"{form}:")]
         if places:
+            _check_filled(head, rows, row_numbers, places)
             decisions = {head[at].partition(":")[2]: {row[at] for row in whole} for at in places}
             if len(decisions) < len(places):
                 raise SettingsError(f"two columns {form}:NAME have one name")
@@ -61,6 +66,17 @@ def choice_form(
     longest = max(map(len, texts), default=0)
     characters = {f"layer {at + 1}": {text[at] for text in texts if at < len(text)} for at in range(longest)}
     return _of(_choices(characters, CHAIN, further), (TEXT,))
+
+
+def _check_filled(
+    head: Sequence[str], rows: Sequence[Sequence[str]], row_numbers: Sequence[int], places: Sequence[int]
+) -> None:
+    for row, number in zip(rows, row_numbers, strict=True):
+        for place in places:
+            if len(row) == len(head) and not row[place].strip():
+                raise SettingsError(
+                    f"row {number} has nothing in the column {head[place]!r}: write its option, such as none"
+                )
 
 
 def _choices(decisions: Mapping[str, set[str]], form: str, further: Mapping[str, Sequence[str]]) -> Choices:

@@ -64,6 +64,7 @@ def classes(
     cells: Sequence[Described],
     columns: Mapping[str, Sequence[float]],
     unusable: Mapping[str, str],
+    doubtful: Mapping[str, tuple[str, Sequence[int]]] = MappingProxyType({}),
     config: Mapping[str, Any] = MappingProxyType({}),
 ) -> Arrays:
     """Group rows of equal `functional_key`, and average each column over each group.
@@ -73,6 +74,7 @@ def classes(
         cells: The cell of each row of the file; one network per class is built.
         columns: Name to one number per row, NaN if it is missing.
         unusable: Name of each column with values that are no numbers to the reason.
+        doubtful: Name of each column of costs with impossible entries to the first of them, and their rows.
         config: Settings of the space, where the table determines them.
 
     Returns:
@@ -85,7 +87,13 @@ def classes(
         if number not in best or cell.size < best[number].size:
             best[number] = cell
     means = [_means(numbers, len(index), values) for values in columns.values()]
-    about = {"space": space, "columns": list(columns), "unusable": dict(unusable), "config": dict(config)}
+    about = {
+        "space": space,
+        "columns": list(columns),
+        "unusable": dict(unusable),
+        "doubtful": {name: [first, np.unique(numbers[[*rows]]).tolist()] for name, (first, rows) in doubtful.items()},
+        "config": dict(config),
+    }
     return {
         **packing.pack([best[number].build() for number in range(len(index))]),
         "rows": np.bincount(numbers, minlength=len(index)).astype(np.int64),

@@ -15,6 +15,7 @@ from archive import cache
 from archive.cache import Arrays
 from archive.errors import CodecError, InvalidArchitectureError, SettingsError, UnusableFileError
 from archive.quantities import decimal
+from archive.spaces.tables import costs
 from archive.spaces.tables.choice_columns import COLUMNS, NO_OPTIONS, choice_form
 from archive.spaces.tables.classes import Described, Shared, classes
 from archive.spaces.tables.forms import FORMS, TableForm
@@ -38,20 +39,34 @@ def parsed(path: Path, content: bytes, options: Mapping[str, Sequence[str]] = NO
         raise UnusableFileError(f"{path} is no table: it is no UTF-8 text, save it as UTF-8") from None
     except (OSError, EOFError, zlib.error, csv.Error, ValueError) as error:
         raise UnusableFileError(f"{path} is no table", f"{path} is no table: {error}") from None
-    if not lines:
+    # A line without an entry is no row, but counts where rows are numbered: readers look for the row in the file.
+    filled = [number for number, line in enumerate(lines) if any(entry.strip() for entry in line)]
+    if not filled:
         raise UnusableFileError(f"{path} is no table: it is empty")
-    head, *rows = lines
-    form = _form(path, head, rows, options)
+    head, rows = lines[filled[0]], [lines[number] for number in filled[1:]]
+    row_numbers = [number - filled[0] for number in filled[1:]]
+    form = _form(path, head, rows, row_numbers, options)
     # Loading the precomputed cells takes as long as parsing hundreds of rows.
     known = form.known() if len(rows) >= cache.WORTH else {}
     shared = Shared({}, {})
-    cells = [_cell(path, form, head, row, number, known, shared) for number, row in enumerate(rows, 1)]
-    names = {at: name for at, name in enumerate(head) if name not in (*form.cell, *form.labels)}
-    return classes(form.space, cells, *_columns(rows, names), config=form.config)
+    cells = []
+    for row, number in zip(rows, row_numbers, strict=True):
+        cells.append(_cell(path, form, head, row, number, known, shared))
+    texts = {}
+    for place, name in enumerate(head):
+        if name not in (*form.cell, *form.labels):
+            texts[name] = [row[place] for row in rows]
+    columns, unusable = _columns(texts, row_numbers)
+    doubtful = costs.impossible(columns, texts, row_numbers)
+    return classes(form.space, cells, columns, unusable, doubtful, config=form.config)
 
 
 def _form(
-    path: Path, head: Sequence[str], rows: Sequence[Sequence[str]], options: Mapping[str, Sequence[str]]
+    path: Path,
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    row_numbers: Sequence[int],
+    options: Mapping[str, Sequence[str]],
 ) -> TableForm:
     if len(head) == 1 and ";" in head[0]:
         raise UnusableFileError(f"the columns of {path} must be separated by commas, not by semicolons")
@@ -62,7 +77,7 @@ def _form(
         if set(form.cell) <= set(head):
             return form
     try:
-        if (of_choices := choice_form(head, rows, options)) is not None:
+        if (of_choices := choice_form(head, rows, row_numbers, options)) is not None:
             return of_choices
     except SettingsError as error:
         raise UnusableFileError(f"{path} describes no choices", f"{path} describes no choices: {error}") from None
@@ -91,21 +106,23 @@ def _cell(
         ) from None
 
 
-def _columns(rows: Sequence[Sequence[str]], names: Mapping[int, str]) -> tuple[dict[str, list[float]], dict[str, str]]:
+def _columns(
+    texts: Mapping[str, Sequence[str]], row_numbers: Sequence[int]
+) -> tuple[dict[str, list[float]], dict[str, str]]:
     """Return the columns of numbers by name, NaN for empty entries, and why the other columns are unusable."""
     columns: dict[str, list[float]] = {}
     unusable: dict[str, str] = {}
-    for at, name in names.items():
+    for name, entries in texts.items():
         try:
-            columns[name] = [decimal(row[at]) if row[at].strip() else np.nan for row in rows]
+            columns[name] = [decimal(entry) if entry.strip() else np.nan for entry in entries]
         except ValueError:
-            unusable[name] = _first_text(row[at] for row in rows)
+            unusable[name] = _first_text(entries, row_numbers)
     return columns, unusable
 
 
-def _first_text(entries: Iterable[str]) -> str:
+def _first_text(entries: Iterable[str], row_numbers: Iterable[int]) -> str:
     """Return the place and the text of the first entry that is no number."""
-    for number, entry in enumerate(entries, 1):
+    for entry, number in zip(entries, row_numbers, strict=True):
         try:
             decimal(entry.strip() or "nan")
         except ValueError:

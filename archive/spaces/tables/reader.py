@@ -21,7 +21,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -37,6 +36,7 @@ from archive.architecture.graph import Architecture
 from archive.cache import Arrays
 from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameError, UnusableFileError, UsageError
 from archive.spaces.tables.choice_columns import NO_OPTIONS
+from archive.spaces.tables.costs import SECONDS, ImpossibleCosts
 from archive.spaces.tables.parser import parsed
 from archive.user_paths import absolute, data_folders
 
@@ -45,9 +45,6 @@ Number = TypeVar("Number", np.float64, np.int64)
 
 MOST_KEPT = 100_000
 """Most architectures of a table that are kept in memory: those of NAS-Bench-101 would take 0.3 GB."""
-
-COST = re.compile(r"train_(seconds|time)")
-"""Beginning of the name of the column of training seconds: `train_seconds_200ep`, `train_time_108ep_s`."""
 
 
 class Official(NamedTuple):
@@ -96,6 +93,7 @@ class Table:
         columns: Names of the columns of numbers.
         index: `functional_key` to position in `architectures`.
         rows: (n,) int64, how many rows of the file each class has.
+        impossible: Name of each column of costs with entries that are none to these entries.
     """
 
     def __init__(self, content: Arrays, origin: str, sha256: str) -> None:
@@ -110,6 +108,9 @@ class Table:
         self.rows: NDArray[np.int64] = _frozen(content["rows"])
         self._means = {name: _frozen(means) for name, means in zip(self.columns, content["means"], strict=True)}
         self._unusable: dict[str, str] = about["unusable"]
+        # Tables in the cache may be those of an earlier release.
+        doubtful: Mapping[str, Any] = about.get("doubtful", {})
+        self.impossible = {name: ImpossibleCosts(first, tuple(rows)) for name, (first, rows) in doubtful.items()}
 
     @cached_property
     def architectures(self) -> Sequence[Architecture]:
@@ -181,10 +182,19 @@ class Table:
             raise UnknownNameError(f"column of {self.origin}", name, self.columns, "it has no column of numbers")
         return self._means[name]
 
+    def costs(self, name: str) -> Floats:
+        """Return a column of costs as `column` does, NaN also where an entry of the network is no cost."""
+        column = self.column(name)
+        if name not in self.impossible:
+            return column
+        possible = column.copy()
+        possible[[*self.impossible[name].classes]] = np.nan
+        return possible
+
     @property
     def cost_column(self) -> str | None:
         """Name of the column of training seconds, the first that begins `train_seconds` or `train_time`."""
-        return next((name for name in self.columns if COST.match(name)), None)
+        return next((name for name in self.columns if SECONDS.match(name)), None)
 
     def cost(self) -> Floats | None:
         """Return the recorded seconds of training, (n,) float64; None if the table records none.
@@ -192,7 +202,7 @@ class Table:
         It is the cost of the training behind the table (200 epochs in NAS-Bench-201, 108 in
         NAS-Bench-101), whatever epoch a column of accuracies was read at.
         """
-        return None if self.cost_column is None else self.column(self.cost_column)
+        return None if self.cost_column is None else self.costs(self.cost_column)
 
     def position(self, architecture: Architecture) -> int:
         """Return the position of an architecture, or of a relabelling, in `architectures` and the columns.

@@ -20,7 +20,7 @@ from archive.architecture.graph import Architecture
 from archive.argument_checks import MOST_NAME
 from archive.exchange.importers.optuna.networks import ATTRIBUTE
 from archive.json_values import is_non_finite, mapped
-from archive.store.measured import is_duration
+from archive.quantities import is_duration
 from archive.store.properties import EPOCH
 from archive.store.records import Constraint, Objective, Result
 
