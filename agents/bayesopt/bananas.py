@@ -18,15 +18,12 @@ The default was chosen on NAS-Bench-201: comparisons with the preset there are b
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from types import MappingProxyType
 from typing import ClassVar, Literal, final
 
 from archive.agents.acquisition import candidate_generators
-from archive.agents.acquisition.listing import listed_count
 from archive.agents.base import AgentInfo
 from archive.agents.bayesopt.gaussian_process import ranking
 from archive.agents.bayesopt.model_based import Method, ModelBased
@@ -37,7 +34,7 @@ from archive.agents.surrogates.transformed import OutcomeTransformed
 from archive.agents.transfer.coordinator import with_transfer
 from archive.architecture.graph import Architecture
 from archive.kernels.features import choices
-from archive.kernels.features.embedding import Embedded, EmbeddedDistance
+from archive.kernels.features.embedding import EmbeddedDistance
 from archive.kernels.features.paths import PathEncoding
 from archive.kernels.features.topology import TopologyFeatures
 from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
@@ -123,33 +120,29 @@ def encoding(space: Space, preset: str) -> JoinedFeatures:
     Where layers have units, hardly any two networks share a path: the default then has no paths, and distinguishes
     operations by their units. Where operations are options at fixed places, the places replace paths and topology.
     """
-    remembered = max(8192, listed_count(space))
     if preset == "paper":
-        return JoinedFeatures((PathEncoding(),), remembered)
+        return JoinedFeatures((PathEncoding(),))
     if choices.describe(space.name):
-        return JoinedFeatures((WeisfeilerLehman(), choices.ChoiceFeatures()), remembered)
+        return JoinedFeatures((WeisfeilerLehman(), choices.ChoiceFeatures()))
     if space.is_cell:
-        return JoinedFeatures((PathEncoding(counts=True), WeisfeilerLehman(), TopologyFeatures()), remembered)
-    return JoinedFeatures((WeisfeilerLehman(attributes=True), WeisfeilerLehman(iterations=1)), remembered)
+        return JoinedFeatures((PathEncoding(counts=True), WeisfeilerLehman(), TopologyFeatures()))
+    return JoinedFeatures((WeisfeilerLehman(attributes=True), WeisfeilerLehman(iterations=1)))
 
 
 @final
 class JoinedFeatures(EmbeddedDistance):
-    """Concatenated features of several encodings, with a cache: an ensemble needs those of all candidates repeatedly.
+    """Concatenated features of several encodings.
 
     Args:
         parts: Encodings; their norms are not used.
-        most: Capacity of the cache in networks.
     """
 
     name: ClassVar[str] = "joined"
     norm: ClassVar[Literal["l1", "l2"]] = "l1"
 
-    def __init__(self, parts: Sequence[EmbeddedDistance], most: int = 8192) -> None:
-        """Start with an empty cache."""
-        self.parts, self.most = tuple(parts), most
-        self._known: OrderedDict[str, Embedded] = OrderedDict()
-        self._lock = Lock()
+    def __init__(self, parts: Sequence[EmbeddedDistance]) -> None:
+        """Keep the encodings."""
+        self.parts = tuple(parts)
 
     @property
     def components(self) -> tuple[str, ...]:
@@ -159,13 +152,3 @@ class JoinedFeatures(EmbeddedDistance):
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
         """Return the parts' features."""
         return tuple(features for part in self.parts for features in part.features(architecture))
-
-    def prepare(self, architecture: Architecture) -> Embedded:
-        """Return the features, from the cache if possible."""
-        with self._lock:
-            known = self._known.get(architecture.key)
-            if known is None:
-                known = self._known[architecture.key] = super().prepare(architecture)
-                while len(self._known) > self.most:
-                    self._known.popitem(last=False)
-            return known

@@ -24,14 +24,14 @@ import numpy as np
 
 from archive import kernels
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
-from archive.agents.surrogates.ensemble.model import Inputs
+from archive.agents.surrogates.ensemble.inputs import Inputs
+from archive.agents.surrogates.many.features import SparseFeatures
 from archive.agents.surrogates.outcome_scale import Scale
 from archive.agents.surrogates.outcome_transforms import Standardise
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
 from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.kernels.base import check_one_space
 from archive.kernels.features.embedding import EmbeddedDistance
 
 STEP = 2.0**-20
@@ -60,6 +60,7 @@ class RandomForest(Surrogate):
         if not 0.0 < features <= 1.0:
             raise UsageError(f"features must be in (0, 1], got {features}")
         self.encoding, self.trees, self.features = source, trees, features
+        self._features = SparseFeatures((source,))
 
     def fit(
         self,
@@ -80,16 +81,14 @@ class RandomForest(Surrogate):
         """Return the forest of a seed."""
         from sklearn.ensemble import RandomForestRegressor
 
-        networks = [self.encoding.prepare(architecture) for architecture in architectures]
-        check_one_space(networks)
-        inputs = Inputs.of(self.encoding, networks)
+        inputs = Inputs.of(self._features, architectures)
         forest = RandomForestRegressor(self.trees, max_features=self.features, random_state=seed)
         scale = Standardise().learn(scores)
         # Features that split the networks alike are ties. Without rounding, the last bits of the values would decide
         # them, and another unit of the scores would give another forest.
         values = np.round(scale.standardise(scores) / STEP) * STEP
         with one_thread():
-            forest.fit(inputs.read(networks), values)
+            forest.fit(inputs.read(architectures), values)
         return FittedForest(self, inputs, forest, tuple(architectures), scores, scale, seed)
 
 
@@ -138,12 +137,11 @@ class FittedForest(Fitted):
 
     def _predictions(self, architectures: Sequence[Architecture]) -> Array:
         """Return the trees' predictions in score units: (T, m) float64."""
-        networks = [self.inputs.encoding.prepare(architecture) for architecture in architectures]
-        for network in networks:
+        for network in architectures:
             if network.space != self.inputs.space:
                 raise InvalidArchitectureError(
                     f"the forest was fitted to networks of space {self.inputs.space}, got one of {network.space}"
                 )
-        inputs = self.inputs.read(networks)
+        inputs = self.inputs.read(architectures)
         predicted = np.array([tree.predict(inputs) for tree in self.forest.estimators_])
         return self.scale.centre + self.scale.spread * predicted

@@ -41,14 +41,14 @@ import numpy as np
 from archive import cpu_count, kernels
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
 from archive.agents.surrogates.ensemble.descent import Singles
+from archive.agents.surrogates.ensemble.inputs import Inputs, SparseRows
 from archive.agents.surrogates.ensemble.training import NetworkShape, plan, predict, train
+from archive.agents.surrogates.many.features import SparseFeatures
 from archive.agents.surrogates.outcome_scale import Scale
-from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
 from archive.argument_checks import require_at_least
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError
-from archive.kernels.base import check_one_space
-from archive.kernels.features.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
+from archive.kernels.features.embedding import EmbeddedDistance
 
 LEAST_NOISE = 1e-3
 """Least noise of fantasy scores, relevant where the members interpolate all observations."""
@@ -97,6 +97,7 @@ class Ensemble(Surrogate):
         self.members, self.layers, self.width = members, layers, width
         self.epochs, self.rate, self.batch = epochs, rate, batch
         self.threads = threads or cpu_count.available()
+        self._features = SparseFeatures((distance,))
 
     def fit(
         self,
@@ -112,61 +113,19 @@ class Ensemble(Surrogate):
             NumericalError: Also where the weights diverged, as they may at a high learning rate.
         """
         check_scores(architectures, scores)
-        networks = [self.encoding.prepare(architecture) for architecture in architectures]
-        check_one_space(networks)
-        inputs = Inputs.of(self.encoding, networks)
+        inputs = Inputs.of(self._features, architectures)
         scale = Scale.of(scores)
         shape = NetworkShape(inputs.size, self.layers, self.width)
         drawn = plan(shape, self.members, self.epochs, len(scores), rng)
         targets = scale.standardise(scores).astype(np.float32)
-        thetas = train(shape, drawn, inputs.read(networks), targets, self.batch, self.rate, self.threads)
+        rows = SparseRows.of(inputs.read(architectures))
+        thetas = train(shape, drawn, rows, targets, self.batch, self.rate, self.threads)
         fitted = FittedEnsemble(inputs, shape, thetas, scale, float(scores.max()), 1.0, np.eye(self.members))
-        predictions = fitted.members(networks)
+        predictions = fitted.members(architectures)
         if not np.isfinite(predictions).all():
             raise NumericalError(f"the ensemble's weights diverged: lower its learning rate, got {self.rate}")
         errors = np.square(predictions.mean(axis=0) - scores).mean()
         return replace(fitted, noise=max(float(errors), LEAST_NOISE * scale.spread**2))
-
-
-@dataclass(frozen=True, eq=False)
-class Inputs:
-    """The features of the observed networks, scaled to inputs.
-
-    Attributes:
-        encoding: Source of the features.
-        space: Space of the observed networks.
-        names: The features of the observed networks, for each component of the encoding.
-        largest: (F,) float64, their largest absolute values.
-    """
-
-    encoding: EmbeddedDistance
-    space: str
-    names: tuple[tuple[str, ...], ...]
-    largest: Array
-
-    @classmethod
-    def of(cls, encoding: EmbeddedDistance, networks: Sequence[Embedded]) -> Inputs:
-        """Choose the features of observed networks, at least one."""
-        names = tuple(vocabulary(networks, component) for component in range(len(encoding.components)))
-        raw = cls(encoding, networks[0].space, names, np.ones(1))._columns(networks)
-        # Networks without any feature cannot be told apart; one constant column lets the members fit a mean.
-        return cls(encoding, networks[0].space, names, np.abs(raw).max(axis=0) if raw.shape[1] else np.zeros(1))
-
-    @property
-    def size(self) -> int:
-        """Number of inputs: F."""
-        return len(self.largest)
-
-    def read(self, networks: Sequence[Embedded]) -> Singles:
-        """Return the inputs of m networks: (m, F) float32, in [-1, 1] for those observed."""
-        raw = self._columns(networks)
-        if not raw.shape[1]:
-            return np.zeros((len(networks), 1), np.float32)
-        return (raw / self.largest).astype(np.float32)
-
-    def _columns(self, networks: Sequence[Embedded]) -> Array:
-        parts = [matrix(networks, names, component) for component, names in enumerate(self.names)]
-        return np.concatenate(parts, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,20 +170,19 @@ class FittedEnsemble(Fitted):
         updated = np.linalg.inv(precision)
         return replace(self, best=max(self.best, float(mean.max())), member_covariance=0.5 * (updated + updated.T))
 
-    def members(self, networks: Sequence[Embedded]) -> Array:
-        """Return the predictions of the members for m prepared networks, in score units: (M, m) float64."""
-        with np.errstate(over="ignore", invalid="ignore"), one_thread():
-            outputs = predict(self.shape, self.thetas, self.inputs.read(networks))
-        predictions: Array = self.scale.centre + self.scale.spread * outputs
+    def members(self, architectures: Sequence[Architecture]) -> Array:
+        """Return the predictions of the members for m networks, in score units: (M, m) float64."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            outputs = predict(self.shape, self.thetas, self.inputs.rows(architectures))
+            predictions: Array = self.scale.centre + self.scale.spread * outputs
         return predictions
 
     def _moments(self, architectures: Sequence[Architecture]) -> tuple[Array, Array]:
-        networks = [self.inputs.encoding.prepare(architecture) for architecture in architectures]
-        for network in networks:
+        for network in architectures:
             if network.space != self.inputs.space:
                 raise InvalidArchitectureError(
                     f"the ensemble was trained on networks of space {self.inputs.space}, got one of {network.space}"
                 )
-        predictions = self.members(networks)
+        predictions = self.members(architectures)
         mean = predictions.mean(axis=0)
         return mean, (predictions - mean) / np.sqrt(len(predictions) - 1)

@@ -26,7 +26,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.agents.surrogates.ensemble.descent import Positions, Singles, descend
+from archive.agents.surrogates.ensemble.descent import Positions, Singles, descend, evaluate
+from archive.agents.surrogates.ensemble.inputs import SparseRows
 
 
 class NetworkShape(NamedTuple):
@@ -80,27 +81,29 @@ def plan(shape: NetworkShape, members: int, epochs: int, observations: int, rng:
 
 
 def train(
-    shape: NetworkShape, draws: TrainingDraws, inputs: Singles, targets: Singles, batch: int, rate: float, threads: int
+    shape: NetworkShape,
+    draws: TrainingDraws,
+    inputs: SparseRows,
+    targets: Singles,
+    batch: int,
+    rate: float,
+    threads: int,
 ) -> Singles:
     """Train all members and return their weights: (M, P) float32.
 
     Args:
         shape: Shape of each member.
         draws: Initial weights and orders; not modified.
-        inputs: (n, F) float32, sparse for speed.
+        inputs: (n, F).
         targets: (n,) float32.
         batch: Observations a step.
         rate: Adam's learning rate.
         threads: Members trained at a time.
     """
-    rows, columns = np.nonzero(inputs)
-    starts = np.searchsorted(rows, np.arange(len(inputs) + 1))
-    # `nonzero` returns columns of one array. A contiguous copy avoids a second compiled version for strided arrays.
-    values, columns = inputs[rows, columns], np.ascontiguousarray(columns)
 
     def train_member(member: int) -> Singles:
         theta: Singles = draws.thetas[member].copy()
-        descend(theta, *shape, starts, columns, values, targets, draws.orders[member], batch, rate)
+        descend(theta, *shape, *inputs, targets, draws.orders[member], batch, rate)
         return theta
 
     with ThreadPoolExecutor(threads) as pool:
@@ -108,13 +111,12 @@ def train(
     return trained
 
 
-def predict(shape: NetworkShape, thetas: Singles, inputs: Singles) -> NDArray[np.float64]:
-    """Return the outputs of the members for m inputs, (m, F) float32: (M, m) float64."""
-    first, hidden, last, biases, bias = split(shape, thetas)
-    h = np.maximum(inputs @ first + biases[:, None, 0], 0)
-    for layer in range(shape.layers - 1):
-        h = np.maximum(h @ hidden[:, layer] + biases[:, None, layer + 1], 0)
-    return np.asarray((h @ last[:, :, None])[..., 0] + bias, dtype=np.float64)
+def predict(shape: NetworkShape, thetas: Singles, inputs: SparseRows) -> NDArray[np.float64]:
+    """Return the outputs of the members for m inputs, (m, F): (M, m) float64."""
+    outputs = np.empty((len(thetas), len(inputs.starts) - 1))
+    for theta, row in zip(thetas, outputs, strict=True):
+        evaluate(theta, *shape, *inputs, row)
+    return outputs
 
 
 def split(shape: NetworkShape, thetas: Singles) -> Sequence[Singles]:

@@ -61,7 +61,7 @@ class SparseFeatures:
 
     def varying(self, networks: Sequence[Architecture]) -> Integers:
         """Return the numbers of the features that vary most over networks, in the order of their names: (F,)."""
-        _, numbers, values = self._entries(networks)
+        _, numbers, values = self.entries(networks)
         size = int(numbers.max(initial=-1)) + 1
         largest = np.zeros(size)
         np.maximum.at(largest, numbers, np.abs(values))
@@ -72,11 +72,11 @@ class SparseFeatures:
         # tree. Columns are therefore sorted by name.
         names = list(islice(self._numbers, size))
         order = sorted(np.flatnonzero(v > 1e-9).tolist(), key=lambda at: (-v[at], names[at]))[:MOST_COLUMNS]
-        return np.array(sorted(order, key=names.__getitem__), np.int64)
+        return self.by_name(np.array(order, np.int64))
 
     def matrix(self, networks: Sequence[Architecture], columns: Integers) -> Singles:
         """Return the chosen features: (m, F) float32."""
-        rows, numbers, values = self._entries(networks)
+        rows, numbers, values = self.entries(networks)
         place = np.full(len(self._numbers), -1, np.int64)
         place[columns] = np.arange(len(columns))
         used = place[numbers] >= 0
@@ -85,8 +85,20 @@ class SparseFeatures:
         dense[rows[used], place[numbers[used]]] = values[used]
         return dense
 
-    def _entries(self, networks: Sequence[Architecture]) -> tuple[Integers, Integers, Singles]:
-        """Return the rows, the numbers and the values of all features."""
+    @property
+    def count(self) -> int:
+        """Number of distinct features of all networks seen."""
+        return len(self._numbers)
+
+    def by_name(self, numbers: Integers) -> Integers:
+        """Return the numbers of features in the order of their components and names."""
+        names = list(islice(self._numbers, int(numbers.max(initial=-1)) + 1))
+        return np.array(sorted(numbers.tolist(), key=names.__getitem__), np.int64)
+
+    def entries(self, networks: Sequence[Architecture]) -> tuple[Integers, Integers, Singles]:
+        """Return row, number and value of each feature that is not 0, network by network."""
+        if not networks:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
         with self._lock:
             parts = [self._known.get(one.key) or self._added(one) for one in networks]
             forget(self._known)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from archive import spaces
-from archive.agents.surrogates.ensemble import training
+from archive.agents.surrogates.ensemble import descent, training
+from archive.agents.surrogates.ensemble.inputs import SparseRows
 from archive.agents.surrogates.ensemble.model import Ensemble
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError
 from archive.kernels.features.embedding import EmbeddedDistance
@@ -101,14 +102,15 @@ def by_automatic_differentiation(shape, theta, orders, inputs, targets, batch, r
 
 def test_training_agrees_with_automatic_differentiation():
     plan, inputs, targets = problem()
-    thetas = training.train(SHAPE, plan, inputs, targets, 4, 0.01, threads=2)
-    outputs = training.predict(SHAPE, thetas, inputs)
+    rows = SparseRows.of(inputs)
+    thetas = training.train(SHAPE, plan, rows, targets, 4, 0.01, threads=2)
+    outputs = training.predict(SHAPE, thetas, rows)
     for member in range(3):
         expected = by_automatic_differentiation(
             SHAPE, plan.thetas[member], plan.orders[member], inputs, targets, 4, 0.01
         )
         np.testing.assert_allclose(outputs[member], expected, atol=2e-5)
-    assert np.abs(outputs - training.predict(SHAPE, plan.thetas, inputs)).max() > 0.01
+    assert np.abs(outputs - training.predict(SHAPE, plan.thetas, rows)).max() > 0.01
 
 
 @pytest.mark.parametrize("layers", [1, 2])
@@ -116,9 +118,26 @@ def test_few_layers(layers):
     shape = training.NetworkShape(6, layers, 4)
     _, inputs, targets = problem()
     plan = training.plan(shape, 1, 3, len(targets), np.random.default_rng(1))
-    outputs = training.predict(shape, training.train(shape, plan, inputs, targets, 5, 0.02, 1), inputs)
+    rows = SparseRows.of(inputs)
+    outputs = training.predict(shape, training.train(shape, plan, rows, targets, 5, 0.02, 1), rows)
     expected = by_automatic_differentiation(shape, plan.thetas[0], plan.orders[0], inputs, targets, 5, 0.02)
     np.testing.assert_allclose(outputs[0], expected, atol=2e-5)
+
+
+def test_moments_without_a_gradient_end_at_zero():
+    # The weights of a unit that is 0 for all observations; subnormal numbers take a hundred times as long.
+    theta = np.array([1.0, -1e-3, 0.5], np.float32)
+    moments = np.array([1e-30, -1e-33, 0.25], np.float32), np.array([1e-34, 1e-36, 0.5], np.float32)
+    first, second = (moment.copy() for moment in moments)
+    for _ in range(600):
+        descent._adam(theta, np.zeros(3, np.float32), first, second, np.float32(0.01), np.float32(1e-7))
+    least = np.finfo(np.float32).tiny
+    for moment in (first, second):
+        assert (moment[:2] == 0).all()
+        assert (np.abs(moment[moment != 0]) >= least).all()
+    np.testing.assert_allclose(first[2], 0.25 * 0.9**600, rtol=1e-3)
+    np.testing.assert_allclose(second[2], 0.5 * 0.99**600, rtol=1e-3)
+    np.testing.assert_array_equal(theta[:2], np.array([1.0, -1e-3], np.float32))
 
 
 def test_members_differ_in_weights_and_order():
@@ -158,7 +177,7 @@ def test_the_generator_decides_and_threads_do_not():
 def test_the_posterior_is_the_members_gaussian():
     model, *_ = fitted(epochs=5, members=4)
     unseen = drawn(9, seed=3)
-    outputs = model.members([Counts().prepare(network) for network in unseen])
+    outputs = model.members(unseen)
     posterior = model.posterior(unseen, joint=True)
     assert posterior.covariances is not None
     np.testing.assert_allclose(posterior.mean, outputs.mean(axis=0))
@@ -196,8 +215,14 @@ def test_believing_is_conditioning_the_gaussian():
 
 def test_features_that_no_observation_has_are_left_out():
     model, networks, _ = fitted(2, epochs=2)
-    assert set(model.inputs.names[0]) == {layer.op for network in networks for layer in network.layers}
-    assert model.inputs.read([Counts().prepare(network) for network in networks]).max() == 1.0
+    model.posterior(drawn(20, seed=1))
+    names = {name for network in networks for part in Counts().features(network) for name in part}
+    assert model.inputs.size == len(names) < model.inputs.features.count
+    assert model.inputs.read(networks).max() == 1.0
+    dense = SparseRows.of(model.inputs.read(drawn(20, seed=1)))
+    rows = model.inputs.rows(drawn(20, seed=1))
+    np.testing.assert_array_equal(rows.starts, dense.starts)
+    assert set(zip(rows.columns, rows.values, strict=True)) == set(zip(dense.columns, dense.values, strict=True))
 
 
 def test_little_to_learn_from():
