@@ -19,6 +19,7 @@ from archive.errors import SearchError
 from archive.kernels.stored import worth_keeping
 from archive.known_costs import NO_COSTS, KnownCosts
 from archive.store.records import State
+from archive.store.wake_up import ENDED, WakeUpReceiver
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -30,6 +31,9 @@ PAUSE = 0.2
 
 IDLE_SHARE = 8
 """Intervals shorter than `PAUSE` grow to an eighth of the idle time: a change is then noticed at most that late."""
+
+LOOK_SECONDS = 0.005
+"""Time between two looks at the modification time of the wake-up file (`archive.store.wake_up`)."""
 
 FAILURES = 20
 """Number of failed proposals at which a search gives up, if they also outnumber the evaluations. Proposals that failed
@@ -63,7 +67,8 @@ def run(
         batch: Number of open proposals to maintain.
         retrain: Also train networks for which the archive has a result of the study's protocol, see
             `archive.queue.reuse`.
-        pause: Polling interval in seconds; one shorter than `PAUSE` grows while nothing changes.
+        pause: Polling interval in seconds; one shorter than `PAUSE` grows while nothing changes. On an embedded
+            server it is `PAUSE`, because results end the wait.
         wait: Replaces `time.sleep`.
 
     Yields:
@@ -75,29 +80,38 @@ def run(
     """
     agent_id = archive.proposals.register_agent(agent.kind, agent.config, version)
     distance_sync, searcher = DistanceSync(archive, agent.grams), Searcher(archive, costs)
-    read, pauses = archive.studies.follow(study.name), _Pauses(pause)
-    # Number of evaluated networks whose distances are stored.
-    measured = 0
+    look = archive.studies.follow(study.name)
+    results = Results(archive, wait)
+    pauses = Pauses(PAUSE if results.wake else pause)
+    # Keys of evaluated networks whose distances are not stored yet.
+    unmeasured: set[str] = set()
+    whole = False
     # Numbers of evaluated and failed proposals at which the agent last had no proposal. It may have one again after
     # they change.
     exhausted: tuple[int, int] | None = None
     limit: FailureLimit | None = None
     while True:
-        snapshot = read()
+        results.forget()
+        snapshot = look(whole=whole)
+        whole = False
         limit = limit or FailureLimit(snapshot)
         # The budget is read again: another search may have changed it.
         study, counts = snapshot.study, snapshot.counts
         pauses.observe(counts)
         evaluated = _evaluated(snapshot)
         waiting = counts[State.WAITING] + counts[State.RUNNING]
-        if evaluated > measured and worth_keeping(study.space):
-            own = [proposal.architecture_key for proposal in snapshot.proposals if proposal.state.evaluated]
-            distance_sync.keep(archive.architectures.get_many(own))
-            measured = evaluated
+        if worth_keeping(study.space):
+            unmeasured |= {proposal.architecture_key for proposal in snapshot.news if proposal.state.evaluated}
+            distance_sync.keep(archive.architectures.get_many(sorted(unmeasured)))
+            unmeasured = set()
         yield snapshot
         known = evaluated, counts[State.FAILED]
         if not waiting and (evaluated >= study.budget or exhausted == known):
-            return
+            if snapshot.whole:
+                return
+            # The last snapshot misses nothing.
+            whole = True
+            continue
         limit.check(snapshot)
         count = min(batch - waiting, study.budget - evaluated - waiting)
         proposed = None
@@ -106,7 +120,7 @@ def run(
             exhausted = None if proposed.made or proposed.lost else known
         if proposed is None or not proposed.made:
             # There is nothing to propose, or another loop was faster.
-            wait(pauses.next())
+            results.wait(pauses.next())
 
 
 def history_of(archive: Archive, study: Study) -> History:
@@ -114,7 +128,35 @@ def history_of(archive: Archive, study: Study) -> History:
     return provenance.history_of(archive, study)[0]
 
 
-class _Pauses:
+class Results:
+    """Waits for results, and ends early where a process with the same home has stored one.
+
+    Args:
+        archive: The archive.
+        sleep: Function that sleeps for some seconds.
+
+    Attributes:
+        wake: Whether every process that stores results has this home, as on an embedded server.
+    """
+
+    def __init__(self, archive: Archive, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Wait for results from now on."""
+        settings = archive.connection.settings
+        self.wake = settings.embedded
+        self._receiver, self._sleep = WakeUpReceiver(settings, ENDED), sleep
+
+    def forget(self) -> None:
+        """Wait for later results only, because those until now are read next."""
+        self._receiver.received()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for so many seconds, at most until the next result."""
+        while seconds > 0 and not self._receiver.received():
+            self._sleep(min(seconds, LOOK_SECONDS))
+            seconds -= LOOK_SECONDS
+
+
+class Pauses:
     """Pauses between two reads of a study. They grow while its numbers of proposals stay the same.
 
     Args:
@@ -147,7 +189,8 @@ class FailureLimit:
 
     def __init__(self, begin: Snapshot) -> None:
         """Keep the failures and the number of evaluations from before."""
-        self._before = {one.id for one in _failed(begin)}
+        self._before = {view.id for view in begin.proposals if _is_failure(view)}
+        self._failed: dict[str, ProposalView] = {}
         self._evaluated = self._last = _evaluated(begin)
         left = begin.study.budget - self._evaluated
         self._limit = min(max(left, FAILURES_IN_A_ROW), FAILURES)
@@ -157,11 +200,19 @@ class FailureLimit:
     def check(self, snapshot: Snapshot) -> None:
         """Raise where proposals keep failing.
 
+        Args:
+            snapshot: The next snapshot of the follower: none may be left out.
+
         Raises:
             SearchError: Since the search began, at least `FAILURES` proposals failed, more than were evaluated, or so
                 many in a row that the limit for the rest of the budget is reached; the message gives the last reason.
         """
-        failed = [one for one in _failed(snapshot) if one.id not in self._before]
+        for view in snapshot.news:
+            if _is_failure(view) and view.id not in self._before:
+                self._failed[view.id] = view
+            else:
+                self._failed.pop(view.id, None)
+        failed = self._failed.values()
         if (evaluated := _evaluated(snapshot)) != self._last:
             self._last, self._excused = evaluated, len(failed)
         new = evaluated - self._evaluated
@@ -169,13 +220,14 @@ class FailureLimit:
         if len(failed) > new and (in_a_row or len(failed) >= FAILURES):
             raise SearchError(
                 f"{len(failed)} proposals of the study {snapshot.study.name!r} failed and {new or 'none'} "
-                f"{'was' if new < 2 else 'were'} evaluated since the search began; the last reason: {failed[-1].reason}"
+                f"{'was' if new < 2 else 'were'} evaluated since the search began; the last reason: "
+                f"{max(failed, key=lambda view: view.number).reason}"
             )
 
 
-def _failed(snapshot: Snapshot) -> list[ProposalView]:
+def _is_failure(view: ProposalView) -> bool:
     # Cancelled proposals are no sign of a fault.
-    return [one for one in snapshot.proposals if one.state is State.FAILED and not one.cancelled]
+    return view.state is State.FAILED and not view.cancelled
 
 
 def _evaluated(snapshot: Snapshot) -> int:

@@ -42,7 +42,7 @@ from archive.agents.rungs.scores import projected
 from archive.agents.transfer.source_tasks import observation, split
 from archive.architecture.graph import Architecture
 from archive.known_costs import NO_COSTS, KnownCosts
-from archive.store.records import Evaluation, Proposal, State
+from archive.store.records import Evaluation, Proposal
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -63,28 +63,22 @@ def history_of(archive: Archive, study: Study, costs: KnownCosts = NO_COSTS) -> 
         study: The study.
         costs: Known costs of its networks.
     """
-    # Proposals first: one completed in between is then read twice, which is harmless, and never missed.
-    open_ = archive.proposals.pending(study.name)
-    failed = archive.proposals.list(study.name, [State.FAILED])
-    evaluations = archive.studies.history(study.name)
-    done = {evaluation.id for evaluation in evaluations}
-    pending = [(proposal, architecture) for proposal, architecture in open_ if proposal.id not in done]
-    # A failed proposal may have been told a result in between.
-    failed = [proposal for proposal in failed if proposal.id not in done]
+    read = archive.studies.history_of(study)
+    evaluations = read.evaluations
     own, sources = split(evaluations, study)
     history = History(
         observations=observations_of(own, study, costs),
         sources=sources,
-        pending=tuple(Pending(architecture, proposal.hyperparameters) for proposal, architecture in pending),
-        failed=networks_of(archive, failed),
+        pending=tuple(Pending(one.architecture, one.hyperparameters) for one in read.open),
+        failed=tuple(one.architecture for one in read.failed),
         goals=goals_of(study, costs),
         constraints=constraints_of(study, costs),
         proxies=proxies_of(archive, study),
     )
     basis = {
         "observations": _by_study(evaluations),
-        "pending": ranges(proposal.number for proposal, _ in pending),
-        "failed": ranges(proposal.number for proposal in failed),
+        "pending": ranges(one.number for one in read.open),
+        "failed": ranges(one.number for one in read.failed),
         **basis_of(history.proxies),
     }
     if partial := _partial(evaluations):

@@ -29,7 +29,7 @@ from archive.queue.updates import LEASE_SECONDS, Answer, Completion, Failure, No
 from archive.store import registered_agents
 from archive.store.architectures import Architectures
 from archive.store.records import Claim, Curve, Proposal, Result, State
-from archive.store.wake_up import CANCELLED, wake_trainers
+from archive.store.wake_up import CANCELLED, wake_searches, wake_trainers
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
@@ -103,6 +103,9 @@ class Proposals:
         )
         proposals = admit(self._connection, request, again=token is not None)
         if proposals:
+            keys = {proposal.architecture_key for proposal in proposals}
+            networks = {each.architecture.key: each.architecture for each in suggestions}
+            self._architectures.keep(networks[key] for key in networks.keys() & keys)
             self._reordered()
         return proposals
 
@@ -287,11 +290,15 @@ class Proposals:
 
     def _settle_part(self, part: Sequence[Notice]) -> builtins.list[Answer]:
         alone, held = len(part) > LONG, partial(updates.settle_held, notices=part)
+        reports = all(isinstance(one, Report) for one in part)
         if updates.may_be_held(part) and self._connection.write(held, alone=alone, single=True):
-            return [True] * len(part)
-        answers = self._connection.write(partial(updates.settle, notices=part, limit=self._limit), alone=alone)
-        if not all(isinstance(one, Report) for one in part):
-            self._reordered()
+            answers: builtins.list[Answer] = [True] * len(part)
+        else:
+            answers = self._connection.write(partial(updates.settle, notices=part, limit=self._limit), alone=alone)
+            if not reports:
+                self._reordered()
+        if not reports:
+            wake_searches(self._connection.settings)
         return answers
 
     def _settle(self, notice: Notice) -> bool:

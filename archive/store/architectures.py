@@ -172,6 +172,14 @@ class Architectures:
                 networks[row[0]] = compact.decode(*row)
         self._cache(networks)
 
+    def keep(self, networks: Iterable[Architecture]) -> None:
+        """Cache networks that were just stored, as a read returns them; large ones, of operations, are read."""
+        self.remember(
+            (network.key, network.space, network.functional_key, compact.encode(network.canonical))
+            for network in networks
+            if not network.arguments
+        )
+
     def find(self, prefix: str) -> str:
         """Return the only key that begins with a prefix.
 

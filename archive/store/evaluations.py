@@ -17,13 +17,14 @@ from archive.store.properties import (
     CURVE,
     METRIC,
     evaluation_from,
+    from_json,
     plain,
     proposal_id,
     result_properties,
     study_of,
     task_id,
 )
-from archive.store.records import Direction, Evaluation, Result, sign
+from archive.store.records import Direction, Evaluation, Result, State, sign
 from archive.store.result_columns import StudyResults
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from neo4j import ManagedTransaction
     from numpy.typing import NDArray
 
+    from archive.architecture.graph import Architecture
     from archive.database.connection import Connection
 
 BATCH = 500
@@ -80,6 +82,46 @@ CREATE (e)-[:ON]->(t)
 """
 
 
+WITH_SOURCES = """
+OPTIONAL MATCH (s:Study {name: $name})
+USING INDEX SEEK s:Study(name)
+OPTIONAL MATCH (s)-[:WARM_STARTED_FROM]->(source:Study)
+RETURN collect(DISTINCT s.name) + collect(source.name) AS names
+"""
+
+
+@dataclass(frozen=True)
+class UnfinishedProposal:
+    """A proposal without a result.
+
+    Attributes:
+        number: Number in the study.
+        architecture: Its network.
+        hyperparameters: Training settings that belong to this proposal.
+        failed: Whether it has failed; else it waits or runs.
+    """
+
+    number: int
+    architecture: Architecture
+    hyperparameters: Mapping[str, Any]
+    failed: bool
+
+
+@dataclass(frozen=True)
+class StudyHistory:
+    """What the agents of a study learn from.
+
+    Attributes:
+        evaluations: Evaluations of the study, then those of its source studies, by study and number.
+        open: Waiting and running proposals of the study, by number.
+        failed: Failed proposals of the study, by number.
+    """
+
+    evaluations: list[Evaluation]
+    open: list[UnfinishedProposal]
+    failed: list[UnfinishedProposal]
+
+
 @dataclass(frozen=True, eq=False)
 class ResultArrays:
     """Results of studies as arrays of n evaluations, by study and number.
@@ -117,21 +159,39 @@ class Evaluations:
         return self._with_networks([{**row, "evaluation": row[whole]} for row in rows])
 
     @gc_pause.paused()
-    def to_learn_from(self, names: Sequence[str], objective: str, further: Sequence[str] = ()) -> list[Evaluation]:
-        """Return the evaluations of these studies by study and number, with only the properties that agents use.
+    def to_learn_from(self, name: str, objective: str, further: Sequence[str] = ()) -> StudyHistory:
+        """Return the evaluations of a study and its source studies, with only the properties that agents use.
 
-        They lack seconds, device, and metrics other than the `further` ones. If any of them is partial, all have the
-        curve of the objective; otherwise none has a curve.
+        Each is read as of one moment: a proposal is evaluated, open or failed. The evaluations lack seconds, device,
+        and metrics other than the `further` ones. If any of them is partial, all have the curve of the objective;
+        otherwise none has a curve.
         """
         columns = [*_WHOLE[:-1], *_SCALARS, *(METRIC + name for name in further)]
-        results = result_columns.read(self._connection, names, columns)
-        if any(partial for one in results for partial in one.columns["partial"]):
+        results = self._connection.read(partial(_with_sources, name=name, columns=columns))
+        if any(partial_ for one in results for partial_ in one.columns["partial"]):
             columns.append(CURVE + objective)
-            results = result_columns.read(self._connection, names, columns)
+            results = self._connection.read(partial(_with_sources, name=name, columns=columns))
         rows = [row for one in results for row in _rows_of(one, columns)]
         for row in rows:
             row["evaluation"] = {name: row[name] for name in columns[4:] if row[name] is not None}
-        return self._with_networks(rows)
+        others = [row for one in results if one.study == name for row in one.others if row["state"] is not None]
+        networks = self._architectures.get_many(row["architecture"] for row in [*rows, *others])
+        evaluations = _evaluations(rows, networks)
+        unfinished = [
+            UnfinishedProposal(
+                number=row["number"],
+                architecture=networks[row["architecture"]],
+                hyperparameters=from_json(row["hyperparameters"]),
+                failed=row["state"] == State.FAILED,
+            )
+            for row in others
+            if row["architecture"] in networks
+        ]
+        return StudyHistory(
+            sorted(evaluations, key=lambda evaluation: evaluation.study != name),
+            [one for one in unfinished if not one.failed],
+            [one for one in unfinished if one.failed],
+        )
 
     def result_arrays(self, names: Sequence[str]) -> ResultArrays:
         """Return the results of these studies, without the networks."""
@@ -213,9 +273,18 @@ class Evaluations:
         return self._with_networks([{**row, "evaluation": dict(row["evaluation"])} for row in rows])
 
     def _with_networks(self, rows: Sequence[Mapping[str, Any]]) -> list[Evaluation]:
-        networks = self._architectures.get_many(row["architecture"] for row in rows)
-        # A user may have deleted the network of an evaluation by Cypher; such an evaluation is left out.
-        return [evaluation_from(row, networks[row["architecture"]]) for row in rows if row["architecture"] in networks]
+        return _evaluations(rows, self._architectures.get_many(row["architecture"] for row in rows))
+
+
+def _evaluations(rows: Sequence[Mapping[str, Any]], networks: Mapping[str, Architecture]) -> list[Evaluation]:
+    # A user may have deleted the network of an evaluation by Cypher; such an evaluation is left out.
+    return [evaluation_from(row, networks[row["architecture"]]) for row in rows if row["architecture"] in networks]
+
+
+def _with_sources(tx: ManagedTransaction, name: str, columns: Sequence[str]) -> list[StudyResults]:
+    """Return the results of a study and its source studies."""
+    names = tx.run(WITH_SOURCES, name=name).single(strict=True)["names"]
+    return result_columns.read_within(tx, names, [column for column in columns if column != "number"])
 
 
 def _rows_of(results: StudyResults, columns: Sequence[str]) -> list[dict[str, Any]]:

@@ -44,6 +44,11 @@ class State(StrEnum):
         """Whether a result is on record, which no other may replace."""
         return self in (State.COMPLETE, State.PRUNED)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the proposal waits or runs."""
+        return self in (State.WAITING, State.RUNNING)
+
 
 CANCELLED = "cancelled"
 """Reason of a cancelled proposal; what a user adds to it comes after a colon."""

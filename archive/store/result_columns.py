@@ -59,8 +59,13 @@ MATCH (p:Proposal {{study: $study}})
 USING INDEX SEEK p:Proposal(study)
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 {network}WITH p.number / 1000 AS part,
-     collect([p.number, e.id, p.agent, p.functional_key, p.based_on, {columns}]) AS rows
+     collect([p.number, e.id, p.agent, p.functional_key, p.based_on, {state}, {columns}]) AS rows
 RETURN rows
+"""
+# What is missing after a minute does not come: see `archive.store.snapshots`.
+STATE_WITHOUT_RESULT = """
+CASE WHEN e IS NULL AND (p.state IN ['WAITING', 'RUNNING', 'FAILED'] OR p.finished > timestamp() - 60000)
+     THEN p.state END
 """
 WITHOUT_CURVES = "[name IN keys(e) WHERE NOT name STARTS WITH 'curve_' | [name, e[name]]]"
 """Names and values of the properties of an evaluation `e`; of a curve, the server sends nothing."""
@@ -83,7 +88,9 @@ class StudyResults:
         task: Name of its task.
         protocol: Name of its training protocol.
         columns: `number` and the requested columns of its n results.
-        others: Proposals without a result: `number`, `agent`, `functional_key`, `based_on` of each.
+        others: Proposals without a result: `number`, `agent`, `functional_key`, `based_on`, `state` and the requested
+            columns of proposals of each. A commit that is seen half-way may lack the result of an evaluated one; the
+            state is None where a user's query has deleted the result.
     """
 
     study: str
@@ -110,16 +117,20 @@ def read(
         QueryError: The deadline has passed.
     """
     names = [name for name in dict.fromkeys(columns) if name != "number"]
-    every = connection.read(lambda tx: plain(tx.run(STUDIES, studies=sorted(set(studies)))))
-    parts = [every[begin : begin + AT_ONCE] for begin in range(0, len(every), AT_ONCE)]
-    return [
-        one for part in parts for one in connection.read(partial(_results, every=part, names=names, deadline=deadline))
-    ]
+    ordered = sorted(set(studies))
+    parts = [ordered[begin : begin + AT_ONCE] for begin in range(0, len(ordered), AT_ONCE)]
+    results: list[StudyResults] = []
+    for part in parts:
+        results += connection.read(partial(read_within, studies=part, names=names, deadline=deadline))
+    return results
 
 
-def _results(tx: ManagedTransaction, every: Sequence[Row], names: Sequence[str], deadline: float) -> list[StudyResults]:
+def read_within(
+    tx: ManagedTransaction, studies: Sequence[str], names: Sequence[str], deadline: float = math.inf
+) -> list[StudyResults]:
+    """Return the results of studies within a transaction, as `read` does; `names` are columns besides `number`."""
     results = []
-    for about in every:
+    for about in plain(tx.run(STUDIES, studies=sorted(set(studies)))):
         if time.monotonic() > deadline:
             raise QueryError("the query took longer than its limit: narrow it, or allow it more time")
         results.append(_study_results(tx, about, names))
@@ -131,14 +142,16 @@ def _study_results(tx: ManagedTransaction, about: Row, names: Sequence[str]) -> 
     rows = sorted((row for part in parts for row in part["rows"]), key=lambda row: int(row[0]))
     done = [row for row in rows if row[1] is not None]
     columns = {"number": [row[0] for row in done]}
-    for at, name in enumerate(names, 5):
+    for at, name in enumerate(names, 6):
         convert = _CONVERSIONS.get(name)
         columns[name] = [row[at] for row in done] if convert is None else [convert(row[at]) for row in done]
-    others = [
-        {"number": number, "agent": agent, "functional_key": key, "based_on": basis}
-        for number, result, agent, key, basis, *_ in rows
-        if result is None
-    ]
+    own = [(at, name) for at, name in enumerate(names, 6) if name in OF_PROPOSALS]
+    others = []
+    for row in rows:
+        if row[1] is None:
+            _, _, agent, key, basis, state, *_ = row
+            about_proposal = {"agent": agent, "functional_key": key, "based_on": basis, "state": state}
+            others.append({"number": row[0], **{name: row[at] for at, name in own}, **about_proposal})
     return StudyResults(**about, columns=columns, others=others)
 
 
@@ -146,7 +159,8 @@ def _query(names: Sequence[str]) -> str:
     """Return the query that reads these columns."""
     expressions = [_expression(name) for name in names]
     of_network = any(expression.startswith("a.") for expression in expressions)
-    return ROWS.format(network=OF_NETWORK if of_network else "", columns=", ".join([*expressions, "null"]))
+    network = OF_NETWORK if of_network else ""
+    return ROWS.format(network=network, state=STATE_WITHOUT_RESULT, columns=", ".join([*expressions, "null"]))
 
 
 def _expression(name: str) -> str:

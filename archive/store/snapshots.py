@@ -1,21 +1,21 @@
 """Snapshots of a study for live views, read without the whole curves of finished trials.
 
-A `SnapshotFollower` reads snapshots of one study repeatedly: it caches COMPLETE proposals, and reads all others by id.
+`archive.store.snapshot_follower` reads snapshots of one study repeatedly, at the cost of what has changed.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from archive.constraints import violation
 from archive.errors import UnknownNameError
-from archive.store.properties import CURVE, EPOCH, METRIC, from_json, plain, proposal_id, with_prefix
+from archive.store.properties import CURVE, EPOCH, METRIC, from_json, plain, with_prefix
 from archive.store.records import State, Study, is_cancelled, sign
 
 if TYPE_CHECKING:
@@ -25,17 +25,24 @@ if TYPE_CHECKING:
 
 # A reader may see a part of a commit: the state of a proposal without its evaluation. Such a proposal counts as
 # running. If the evaluation is still missing a minute later, a user's query has deleted it.
-VIEW = """
+HALF_SECONDS = 60
+HALF = f"e IS NULL AND p.state IN ['COMPLETE', 'PRUNED'] AND p.finished > timestamp() - {1000 * HALF_SECONDS}"
+
+COLUMNS = """
+p.id AS id, p.number AS number, CASE WHEN half THEN 'RUNNING' ELSE p.state END AS state,
+p.architecture AS architecture, p.functional_key AS functional_key, p.agent AS agent,
+p.hyperparameters AS hyperparameters,
+p.acquisition AS acquisition, p.mean AS mean, p.std AS std, p.attempts AS attempts, p.rung AS rung,
+p.worker AS worker, p.reason AS reason, p.started AS started, p.finished AS finished,
+e.value AS value, e.epochs AS epochs, e.seconds AS seconds,
+[name IN keys(e) WHERE name STARTS WITH 'metric_' | [name, e[name]]] AS metrics,
+[name IN keys(p) WHERE name STARTS WITH 'curve_' | [name, p[name]]] AS curve
+"""
+
+VIEW = f"""
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-WITH p, e, e IS NULL AND p.state IN ['COMPLETE', 'PRUNED'] AND p.finished > timestamp() - 60000 AS half
-RETURN p.id AS id, p.number AS number, CASE WHEN half THEN 'RUNNING' ELSE p.state END AS state,
-       p.architecture AS architecture, p.functional_key AS functional_key, p.agent AS agent,
-       p.hyperparameters AS hyperparameters,
-       p.acquisition AS acquisition, p.mean AS mean, p.std AS std, p.attempts AS attempts, p.rung AS rung,
-       p.worker AS worker, p.reason AS reason, p.started AS started, p.finished AS finished,
-       e.value AS value, e.epochs AS epochs, e.seconds AS seconds,
-       [name IN keys(e) WHERE name STARTS WITH 'metric_' | [name, e[name]]] AS metrics,
-       [name IN keys(p) WHERE name STARTS WITH 'curve_' | [name, p[name]]] AS curve
+WITH p, e, {HALF} AS half
+RETURN {COLUMNS}
 ORDER BY number
 """
 
@@ -45,27 +52,10 @@ USING INDEX SEEK p:Proposal(study)
 {VIEW}
 """
 
-SOME = f"""
-UNWIND $ids AS id
-MATCH (p:Proposal {{id: id}})
-USING INDEX SEEK p:Proposal(id)
-{VIEW}
-"""
-
 ONE = f"""
 MATCH (p:Proposal {{id: $id}})
 USING INDEX SEEK p:Proposal(id)
 {VIEW}
-"""
-
-REREAD_SECONDS = 5.0
-"""Minimum time between two reads of the whole study by a follower."""
-
-# The next free number is null after a load or a user's query (`archive.queue.admission`).
-EXTENT = """
-MATCH (s:Study {name: $name})
-USING INDEX SEEK s:Study(name)
-RETURN s.next_number AS next, s.rewritten AS rewritten
 """
 
 
@@ -131,12 +121,35 @@ class Snapshot:
 
     The incumbent is the best result that meets the study's constraints; None before the first such result. With several
     objectives, it is the best in the first objective among the results with a value of each.
+
+    Attributes:
+        study: The study.
+        proposals: Its proposals.
+        counts: Number of proposals in each state.
+        incumbent: The incumbent.
+        changed: Proposals that are new, or differ from the last snapshot of the same follower
+            (`archive.store.snapshot_follower`); None for a snapshot by itself.
+        whole: Whether all proposals were read for this snapshot.
     """
 
     study: Study
     proposals: tuple[ProposalView, ...]
     counts: Mapping[State, int]
     incumbent: ProposalView | None
+    changed: tuple[ProposalView, ...] | None = field(default=None, compare=False, repr=False)
+    whole: bool = field(default=True, compare=False, repr=False)
+
+    @property
+    def news(self) -> tuple[ProposalView, ...]:
+        """The proposals that may differ from the last snapshot of the same follower; all for a snapshot by itself."""
+        return self.proposals if self.changed is None else self.changed
+
+    @property
+    def open(self) -> list[ProposalView]:
+        """The waiting and running proposals, by number."""
+        count = self.counts[State.WAITING] + self.counts[State.RUNNING]
+        latest = islice((view for view in reversed(self.proposals) if view.state.is_open), count)
+        return sorted(latest, key=lambda view: view.number)
 
     def best(self, count: int) -> list[ProposalView]:
         """Return the best evaluated proposals, in the order of `ranked`.
@@ -162,7 +175,7 @@ def read_view(connection: Connection, id_: str) -> ProposalView:
     rows = connection.read(lambda tx: tx.run(ONE, id=id_).data())
     if not rows:
         raise UnknownNameError("proposal", id_, (), "archive study show lists those of a study")
-    return _view(rows[0])
+    return view_of(rows[0])
 
 
 def read_snapshot(connection: Connection, study: Study) -> Snapshot:
@@ -172,62 +185,14 @@ def read_snapshot(connection: Connection, study: Study) -> Snapshot:
 
 def snapshot_within(tx: ManagedTransaction, study: Study) -> Snapshot:
     """Read the proposals of a study within a transaction."""
-    return _snapshot(study, map(_view, plain(tx.run(SNAPSHOT, name=study.name))))
+    return snapshot_of(study, map(view_of, plain(tx.run(SNAPSHOT, name=study.name))))
 
 
-class SnapshotFollower:
-    """Incremental reader of one study, at a cost that hardly grows with the number of COMPLETE proposals.
-
-    A complete proposal is cached after two identical reads, because ArcadeDB may expose a commit half-way. Only the
-    load of a dump and a user's query that writes (`archive.database.user_query`) change complete proposals, and both
-    increase `Study.rewritten` in the same transaction; the whole study is read again then. It is also read again
-    periodically, because other clients of the database do not increase that counter.
-
-    Args:
-        connection: Connection to the archive.
-        name: Name of the study.
-        clock: Function that returns the time in seconds.
-    """
-
-    def __init__(self, connection: Connection, name: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """Start without cached proposals."""
-        self._connection, self._name, self._clock = connection, name, clock
-        self._seen: dict[int, ProposalView] = {}
-        self._kept: dict[int, ProposalView] = {}
-        self._rewritten: int | None = None
-        self._due = -math.inf
-
-    def snapshot(self, study: Study) -> Snapshot:
-        """Return the current snapshot; `study` is its record, as it was just read."""
-        begin = self._clock()
-        rows, kept, self._rewritten = self._connection.read(self._read)
-        if not kept:
-            # Reads of the whole study take at most a twentieth of the time.
-            self._due = self._clock() + max(REREAD_SECONDS, 20 * (self._clock() - begin))
-        views = {**kept, **{view.number: view for view in map(_view, rows)}}
-        self._kept = {
-            number: view
-            for number, view in views.items()
-            if view.state is State.COMPLETE and (number in kept or view == self._seen.get(number))
-        }
-        self._seen = views
-        return _snapshot(study, (views[number] for number in sorted(views)))
-
-    def _read(self, tx: ManagedTransaction) -> tuple[list[dict[str, Any]], dict[int, ProposalView], int | None]:
-        """Return rows, the cached proposals that they omit, and `Study.rewritten`."""
-        extent = tx.run(EXTENT, name=self._name).single()
-        free, rewritten = (None, None) if extent is None else (extent["next"], extent["rewritten"])
-        stale = rewritten != self._rewritten or self._clock() >= self._due
-        if stale or not self._kept or free is None or free <= max(self._kept):
-            return plain(tx.run(SNAPSHOT, name=self._name)), {}, rewritten
-        ids = [proposal_id(self._name, number) for number in range(free) if number not in self._kept]
-        return (plain(tx.run(SOME, ids=ids)) if ids else []), self._kept, rewritten
-
-
-def _snapshot(study: Study, proposals: Iterable[ProposalView]) -> Snapshot:
+def snapshot_of(study: Study, proposals: Iterable[ProposalView]) -> Snapshot:
+    """Return the snapshot of a study with these proposals, which are in the order of their numbers."""
     views = tuple(proposals)
     counts = Counter(view.state for view in views)
-    return Snapshot(study, views, {state: counts[state] for state in State}, _incumbent(study, views))
+    return Snapshot(study, views, {state: counts[state] for state in State}, incumbent_of(study, views))
 
 
 _AS_READ = (
@@ -236,7 +201,8 @@ _AS_READ = (
 )
 
 
-def _view(row: Mapping[str, Any]) -> ProposalView:
+def view_of(row: Mapping[str, Any]) -> ProposalView:
+    """Return the view of a proposal from a row of `COLUMNS`."""
     curve = with_prefix(CURVE, dict(row["curve"]))
     epochs, state = curve.pop(EPOCH, []), State(row["state"])
     last = {name: values[-1] for name, values in curve.items() if values}
@@ -258,7 +224,8 @@ def _view(row: Mapping[str, Any]) -> ProposalView:
     )
 
 
-def _incumbent(study: Study, views: tuple[ProposalView, ...]) -> ProposalView | None:
+def incumbent_of(study: Study, views: Sequence[ProposalView]) -> ProposalView | None:
+    """Return the best of these results, as `Snapshot.incumbent` is of all."""
     return min(_comparable(study, views), key=partial(_rank, study), default=None)
 
 
@@ -281,7 +248,7 @@ def _rank(study: Study, view: ProposalView) -> tuple[float, bool, bool, float, i
     return violation_of(study, view), partial, lacks_objective(study, view), -score, view.number
 
 
-def _comparable(study: Study, views: tuple[ProposalView, ...]) -> list[ProposalView]:
+def _comparable(study: Study, views: Sequence[ProposalView]) -> list[ProposalView]:
     """Return the proposals with a value that meet the constraints.
 
     Partial results are included only if there are no whole ones, with which they are not comparable.

@@ -141,7 +141,7 @@ class LiveView:
         return self.study.objective
 
     def _print_events(self, snapshot: Snapshot) -> None:
-        for view in snapshot.proposals:
+        for view in snapshot.news:
             # A trial that could not begin costs no attempt, and leaves its reason with the waiting proposal.
             seen = view.state, view.attempts, view.reason if view.state is State.WAITING else None
             if self._seen.get(view.id) == seen:

@@ -47,7 +47,7 @@ class ClaimWatch:
         """Return what the study waits for; None while something runs, or a change may be due."""
         if full := self._full_disk():
             return full
-        views = [view for view in snapshot.proposals if view.state in (State.WAITING, State.RUNNING)]
+        views = snapshot.open
         now, present = self._clock(), tuple((view.id, view.state, view.attempts) for view in views)
         if present != self._open:
             self._open, self._due, self._reason = present, now + QUIET_SECONDS, None

@@ -1,5 +1,6 @@
 """The search loop: budget, distances, restarts, failures, and concurrent loops."""
 
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -7,8 +8,10 @@ import pytest
 
 from archive import agents, spaces
 from archive.agents.base import Agent
-from archive.agents.loop import PAUSE, history_of, run
+from archive.agents.loop import PAUSE, Pauses, history_of, run
 from archive.agents.study_setup import open_study
+from archive.database.connection import Connection
+from archive.database.message_size import _LimitedTransaction
 from archive.errors import SearchError, StudyConflictError, UnknownNameError, UsageError
 from archive.queue.proposals import Result, State
 from archive.store.records import Study
@@ -167,19 +170,41 @@ def test_opening_again_keeps_what_is_not_said_and_refuses_what_conflicts(archive
         open_study(archive, asked(), budget=0)
 
 
-def test_looks_grow_rarer_while_nothing_changes_and_no_rarer_than_an_eighth_of_the_wait(archive):
-    study = open_study(archive, asked(), budget=2)
-    waits, total = [], []
+def test_looks_grow_rarer_while_nothing_changes_and_no_rarer_than_an_eighth_of_the_wait():
+    pauses = Pauses(0.01)
+    waits = [pauses.next() for _ in range(60)]
+    assert waits[0] == 0.01 and max(waits) == PAUSE and waits == sorted(waits)
+    assert all(seconds <= max(0.01, sum(waits[:at]) / 8) for at, seconds in enumerate(waits))
+    # Another network waits for its result: polling is frequent again.
+    pauses.observe({State.COMPLETE: 1})
+    assert pauses.next() == 0.01
 
-    def wait(seconds):
-        waits.append(seconds)
-        if sum(waits) - sum(total) > 3:
-            total[:] = waits
-            serve(archive, study.name)
 
-    assert list(run(archive, study, agents.get("random", SPACE), version="0", pause=0.01, wait=wait))
-    first = waits[: len(waits) // 2]
-    assert first[0] == 0.01 and max(first) == PAUSE and first == sorted(first)
-    assert all(seconds <= max(0.01, sum(first[:at]) / 8) for at, seconds in enumerate(first))
-    # A second network waits for its result: polling is frequent again.
-    assert waits[len(first)] == 0.01
+def test_a_proposal_takes_few_calls_to_the_store_and_a_result_ends_the_wait(archive, monkeypatch):
+    study, budget = open_study(archive, asked(space="nasbench201"), budget=12), 12
+    calls, sleeps = Counter(), []
+    run_transaction = Connection._run
+
+    def count(self, *arguments):
+        calls["transactions"] += not sleeps or sleeps[-1] is None
+        return run_transaction(self, *arguments)
+
+    def run_statement(self, *arguments, **parameters):
+        calls["statements"] += not sleeps or sleeps[-1] is None
+        return statement(self, *arguments, **parameters)
+
+    def sleep(seconds):
+        sleeps.append(seconds)
+        serve(archive, study.name)
+        sleeps.append(None)
+
+    statement = _LimitedTransaction.run
+    monkeypatch.setattr(Connection, "_run", count)
+    monkeypatch.setattr(_LimitedTransaction, "run", run_statement)
+    agent = agents.get("random", spaces.get("nasbench201"))
+    last = list(run(archive, study, agent, version="0", wait=sleep))[-1]
+    assert last.counts[State.COMPLETE] == budget
+    assert len(sleeps) == 2 * budget
+    # Of a proposal: two looks, the history, the proxies, the known results, and the addition; four of all proposals.
+    assert calls["transactions"] <= 6 * budget + 4
+    assert calls["statements"] <= 17 * budget + 12

@@ -11,8 +11,9 @@ from archive.exchange.dump import dump
 from archive.exchange.load import load
 from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion
+from archive.store import snapshot_follower, snapshots
 from archive.store.records import Result, State
-from archive.store.snapshots import SnapshotFollower
+from archive.store.snapshot_follower import SnapshotFollower
 from tests.support.stores import answer, cells, evaluate, propose, study, suggest
 
 pytestmark = pytest.mark.every_server
@@ -80,10 +81,10 @@ def means(archive):
     evaluate(archive, [0.5, 0.75])
     propose(archive, cells(3)[2:])
     clock = Clock()
-    follower = SnapshotFollower(archive.connection, "study", clock)
+    follower = SnapshotFollower(archive.connection, "study", lambda: archive.studies.get("study"), clock)
 
     def read():
-        return [view.mean for view in follower.snapshot(archive.studies.get("study")).proposals]
+        return [view.mean for view in follower().proposals]
 
     read.clock = clock
     assert read() == read() == [None] * 3
@@ -110,10 +111,10 @@ def test_what_a_load_changed_is_seen_at_once(archive, tmp_path):
     archive.query("MATCH (e:Evaluation) SET e.seconds = 3.0", write=True)
     dump(archive.connection, tmp_path / "a.jsonl.gz", studies=["study"])
     archive.query("MATCH (e:Evaluation) REMOVE e.seconds", write=True)
-    follower = SnapshotFollower(archive.connection, "study", Clock())
+    follower = SnapshotFollower(archive.connection, "study", lambda: archive.studies.get("study"), Clock())
 
     def seconds():
-        return [view.seconds for view in follower.snapshot(archive.studies.get("study")).proposals]
+        return [view.seconds for view in follower().proposals]
 
     assert seconds() == seconds() == [None, None]
     load(archive.connection, tmp_path / "a.jsonl.gz")
@@ -162,3 +163,36 @@ def test_the_result_of_a_rung_stays_the_best_while_it_is_promoted_and_after_it_i
     assert best() == (0, State.RUNNING, 0.8, 3, result, {"valid_accuracy": 0.85})
     archive.proposals.fail(held.id, held.token, "the loss is NaN")
     assert best() == (0, State.PRUNED, 0.8, 2, result, result)
+
+
+def test_a_look_reads_what_is_open_or_has_changed(archive, monkeypatch):
+    evaluate(archive, [0.5] * 9)
+    archive.query("MATCH (p:Proposal) SET p.finished = p.finished - 61000", write=True)
+    propose(archive, cells(12)[9:])
+    look, read = archive.studies.follow("study"), []
+
+    def view_of(row):
+        read.append(row["number"])
+        return snapshots.view_of(row)
+
+    monkeypatch.setattr(snapshot_follower, "view_of", view_of)
+
+    def numbers():
+        read.clear()
+        assert look() == archive.studies.snapshot("study")
+        return sorted(read)
+
+    assert numbers() == [*range(12)]
+    assert numbers() == [9, 10, 11]
+    held = claimed(archive)
+    archive.proposals.complete(held.id, held.token, Result(1.0, {}))
+    failed = claimed(archive)
+    archive.proposals.fail(failed.id, failed.token, "out of memory")
+    assert numbers() == [9, 10, 11]
+    assert [view.number for view in look().news] == []
+    propose(archive, cells(13)[12:])
+    assert numbers() == [11, 12]
+    # A proposal that has ended is open again.
+    archive.proposals.retry(failed.id)
+    assert numbers() == [10, 11, 12]
+    assert look(whole=True).whole

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from archive.database.statements import lock, revised
 from archive.errors import UnknownNameError
 from archive.store.architectures import Architectures
-from archive.store.evaluations import Evaluations, ResultArrays
+from archive.store.evaluations import Evaluations, ResultArrays, StudyHistory
 from archive.store.properties import study_from
 from archive.store.records import Evaluation, State, Study
-from archive.store.snapshots import Snapshot, SnapshotFollower, read_snapshot
+from archive.store.snapshot_follower import SnapshotFollower
+from archive.store.snapshots import Snapshot, read_snapshot
 from archive.store.studies import creation, deletion
 from archive.store.studies.deletion import Deletion
 from archive.store.studies.summary import StudySummary, summaries
@@ -26,13 +27,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Snapshot", "Studies", "Study", "StudySummary"]
 
-READ = """
-MATCH (s:Study)-[:ON]->(t:Task)
-WHERE $name IS NULL OR s.name = $name
+_RECORD = """
+MATCH (s)-[:ON]->(t:Task)
 MATCH (s)-[:IN]->(space:Space)
 RETURN properties(s) AS study, t.name AS task, t.protocol AS protocol, space.name AS space,
        space.config AS space_config
 ORDER BY s.created, s.name
+"""
+
+READ = f"""
+MATCH (s:Study)
+{_RECORD}
+"""
+
+READ_ONE = f"""
+MATCH (s:Study {{name: $name}})
+USING INDEX SEEK s:Study(name)
+{_RECORD}
 """
 
 COUNTS_OF = """
@@ -194,11 +205,12 @@ class Studies:
         Raises:
             UnknownNameError: There is no study of this name.
         """
-        study, sources = self.get(name), self.sources(name)
+        return self.history_of(self.get(name)).evaluations
+
+    def history_of(self, study: Study) -> StudyHistory:
+        """Return the evaluations of `history` with the open and the failed proposals of a study, in one read."""
         names = [*(each.name for each in study.further), *(each.name for each in study.constraints)]
-        further = list(dict.fromkeys(names))
-        evaluations = self._evaluations.to_learn_from([name, *sources], study.objective, further)
-        return sorted(evaluations, key=lambda evaluation: evaluation.study != name)
+        return self._evaluations.to_learn_from(study.name, study.objective, list(dict.fromkeys(names)))
 
     def counts(self, name: str) -> Mapping[State, int]:
         """Return the number of proposals of a study in each state.
@@ -220,14 +232,13 @@ class Studies:
         """
         return read_snapshot(self._connection, self.get(name))
 
-    def follow(self, name: str) -> Callable[[], Snapshot]:
+    def follow(self, name: str) -> SnapshotFollower:
         """Return a function that reads snapshots incrementally; its first call reads the whole study.
 
         Raises:
             UnknownNameError: From the function: there is no study of this name.
         """
-        follower = SnapshotFollower(self._connection, name)
-        return lambda: follower.snapshot(self.get(name))
+        return SnapshotFollower(self._connection, name, partial(self.get, name))
 
     def deletion(self, name: str) -> Deletion:
         """Return the deletion that `delete` would make.
@@ -263,4 +274,5 @@ def read(connection: Connection, name: str) -> Study:
 
 def within(tx: ManagedTransaction, name: str | None = None) -> list[Study]:
     """Return all studies within a transaction, oldest first, or the one of a name."""
-    return [study_from(row.data()) for row in tx.run(READ, name=name)]
+    rows = tx.run(READ) if name is None else tx.run(READ_ONE, name=name)
+    return [study_from(row.data()) for row in rows]
