@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
+import time
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +17,7 @@ import click
 from archive.assignments import assignments
 from archive.cli.groups import DefaultGroup
 from archive.cli.names import QUERY
-from archive.cli.parameters import Count, Duration
+from archive.cli.parameters import Count, Duration, settings_of
 from archive.cli.render import (
     json_option,
     open_archive,
@@ -25,13 +28,19 @@ from archive.cli.render import (
     print_message,
     print_table,
 )
-from archive.errors import UsageError
+from archive.errors import ArchiveError, StoreError, UsageError
+from archive.settings import load
 
 if TYPE_CHECKING:
+    from archive.api import Archive
     from archive.database.user_query import QueryResult
 
 
 _NAME = re.compile(r"[\w-]+")
+_SHORT_SECONDS = 1.0
+"""Time for opening the archive that is not taken from the query's."""
+_LEAST_SECONDS = 0.1
+"""Least time for a query after a slow opening."""
 
 
 @click.group(cls=DefaultGroup, default="run")
@@ -150,17 +159,45 @@ def _answer(
     options: Mapping[str, Any],
 ) -> tuple[QueryResult, str | None]:
     """Return the answer and, if it has no rows, the reason where it is known."""
-    from archive.queries import catalogue, saved
+    from archive.database.late_call import within
+    from archive.database.time_limit import ANSWER_SECONDS
+    from archive.queries import catalogue
+    from archive.server import embedded
 
     if named is not None:
         # Before an archive is opened, which may start a server.
         catalogue.check(named, values)
-    with open_archive(ctx) as archive:
+    begin = time.monotonic()
+    seconds, late = options["timeout"], _late(options["timeout"])
+    settings = load(**settings_of(ctx))
+    # The start of a server is no part of the query, but a restart below other clients is.
+    started = not settings.embedded or embedded.has_server(settings)
+    patience = seconds + ANSWER_SECONDS if started else math.inf
+    archive = within(patience, lambda: open_archive(ctx), late)
+    opening = time.monotonic() - begin
+    left = max(_LEAST_SECONDS, seconds - opening) if started and opening > _SHORT_SECONDS else seconds
+    options = {**options, "timeout": left}
+    with archive:
         if named is None:
             return archive.query(cypher or "", values, write=write, **options), None
-        answer = saved.run(archive.connection, named, values, **options)
-        empty = not answer.rows and not options["skip"]
-        return answer, saved.why_empty(archive.connection, named, values) if empty else None
+        return within(left + ANSWER_SECONDS, partial(_saved, archive, named, values, options), late)
+
+
+def _saved(
+    archive: Archive, named: str, values: Mapping[str, Any], options: Mapping[str, Any]
+) -> tuple[QueryResult, str | None]:
+    from archive.queries import saved
+
+    answer = saved.run(archive.connection, named, values, **options)
+    empty = not answer.rows and not options["skip"]
+    return answer, saved.why_empty(archive.connection, named, values) if empty else None
+
+
+def _late(seconds: float) -> ArchiveError:
+    return StoreError(
+        f"the database has not answered within {seconds:g} seconds: it is busy, or was just restarted; try again, or "
+        "allow the query more time (--timeout)"
+    )
 
 
 def _list(as_json: bool) -> None:

@@ -31,6 +31,7 @@ from archive.database.pipelining import pipelined
 from archive.database.write_lock import WriteLock
 from archive.errors import ArchiveError, IncompleteWriteError, StoreUnavailableError
 from archive.server import embedded
+from archive.server.death import Death
 from archive.server.run_file import Folder
 from archive.settings import Settings
 
@@ -106,6 +107,20 @@ class Connection:
         """Address, user and password, for another client of the same server."""
         self._ensure_driver()
         return self._login
+
+    @property
+    def instance(self) -> str:
+        """Process of the embedded server that answers now; empty for another server."""
+        return embedded.instance_of(self.settings) if self.settings.embedded else ""
+
+    def death_of(self, instance: str, *, wait: bool) -> Death | None:
+        """Return how an instance of the embedded server died; None if it runs, was stopped, or is another server's.
+
+        Args:
+            instance: The instance.
+            wait: Whether its death may not be noticed yet, as after a lost connection.
+        """
+        return embedded.death_of(self.settings, instance, wait=wait) if self.settings.embedded else None
 
     def read(self, work: Work[T], *, patience: float | None = None, single: bool = False) -> T:
         """Run work in a read transaction; the head of the module states the rules for work.
@@ -229,6 +244,9 @@ class Connection:
                     conflict = collisions <= _MAX_COLLISIONS
                 passing = conflict or driver_errors.is_passing(error) or self._server_left(instance)
                 if not passing or time.monotonic() > deadline:
+                    death = self.death_of(instance, wait=True) if passing and not conflict else None
+                    if death is not None and death.out_of_memory:
+                        raise driver_errors.out_of_memory(death.heap) from error
                     raise driver_errors.translate(error, self.address, self._login[1], self._database) from error
             time.sleep(pauses[conflict] * random.uniform(0.5, 1.0))
             pauses[conflict] = min(2 * pauses[conflict], _MAX_PAUSE_SECONDS)

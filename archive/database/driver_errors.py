@@ -77,6 +77,19 @@ def translate(error: Exception, address: str, user: str, database: str | None) -
     return QueryError(text)
 
 
+def out_of_memory(heap: str) -> QueryError:
+    """Return the error of a query during which the embedded server died for lack of memory.
+
+    Args:
+        heap: Size of the server's heap, as ` (512 MiB)`.
+    """
+    return QueryError(
+        f"the query, or another one beside it, needed more memory than the embedded server may use{heap}: the server "
+        "was restarted, and the query is not sent again; narrow it, or restart the server (archive db stop) with a "
+        "larger heap_mb (ARCHIVE_HEAP_MB)"
+    )
+
+
 def _unreachable(error: Exception, address: str, text: str) -> str:
     # The driver's own text ends before the reason, or has none.
     cause = next((each for each in _causes(error) if isinstance(each, OSError)), None)

@@ -13,6 +13,20 @@ _LOOK_SECONDS = 0.5
 """Longest time between two looks at a limit."""
 
 
+def within(seconds: float, request: Callable[[], T], error: Exception) -> T:
+    """Return the answer of a request, or stop waiting for it and raise an error.
+
+    Args:
+        seconds: Longest time to wait.
+        request: What is called; it goes on in its thread.
+        error: Error of an answer that does not come in time.
+    """
+    call = LateCall(request, "request")
+    if not call.ends_within(seconds):
+        raise error
+    return call.answer()
+
+
 class LateCall(Generic[T]):
     """A call that has begun, and may end late or never.
 

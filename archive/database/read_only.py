@@ -91,6 +91,31 @@ def without_end_mark(cypher: str) -> str:
     return cypher[: tokens[end].at] if end < len(tokens) else cypher
 
 
+def split_statements(text: str) -> tuple[list[str], str]:
+    """Return the statements of a text that end with `;`, without it, and what follows them.
+
+    A `;` in a string, a quoted name or a comment ends nothing. What follows the last `;` is returned as it is; it is
+    empty if nothing but space and comments does.
+    """
+    statements: list[str] = []
+    begin = 0
+    blank = True
+    for match in _TOKENS.finditer(text):
+        kind, value = match.lastgroup, match[0]
+        if kind == "space":
+            continue
+        if value in ("'", '"', "`") or (value == "/" and text.startswith("/*", match.start())):
+            return statements, text[begin:]  # not closed yet
+        if value != ";":
+            blank = False
+            continue
+        if not blank:
+            statements.append(text[begin : match.start()].strip())
+        begin = match.end()
+        blank = True
+    return statements, "" if blank else text[begin:]
+
+
 def commits_in_parts(cypher: str) -> bool:
     """Whether the text has a subquery `IN TRANSACTIONS`, whose batches are committed one by one."""
     try:

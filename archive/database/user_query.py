@@ -3,6 +3,9 @@
 A query that may not write meets three protections, because ArcadeDB itself enforces none: the guard checks the text
 (`archive.database.read_only`), the session requests READ access (enforced by Neo4j), and the transaction is always
 rolled back.
+
+A query during which the server died is never sent again, because it may be the cause: its intermediate values are the
+one thing in an embedded server whose memory has no bound (docs/operations.md).
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from archive.database.message_size import check_size
 from archive.database.parameters import check_parameters
 from archive.database.read_only import commits_in_parts, require_read_only, without_end_mark
 from archive.database.statements import revised, rewritten
-from archive.database.time_limit import time_limit, without_mark
+from archive.database.time_limit import QueryLimit, without_mark
 from archive.errors import ArchiveError, QueryError, StoreError, StoreUnavailableError
 
 if TYPE_CHECKING:
@@ -90,12 +93,13 @@ def run_query(
             commits in parts.
         limit: Maximum number of rows to return; further ones are cut off, and the result says so.
         skip: Number of rows to skip; a query of several pages needs an ORDER BY.
-        timeout: Seconds after which the server ends it.
+        timeout: Seconds after which the server ends it, and after which an answer is no longer waited for, whatever
+            the server does. The time of a write begins with its turn.
 
     Raises:
         ReadOnlyError: The query could write, and `write` was not given.
-        QueryError: The server rejected it, or it took too long.
-        StoreError: The connection was lost, or a conflict ended a write that commits in parts.
+        QueryError: The server rejected it, ran out of memory, or it took too long.
+        StoreError: The connection was lost, the server died, or a conflict ended a write that commits in parts.
         UsageError: A parameter cannot be sent, or the query is larger than an embedded server takes.
     """
     values = dict(parameters or {})
@@ -111,33 +115,74 @@ def run_query(
         check_size(statement, values)
     if not write:
         require_read_only(cypher)
+    time_limit = QueryLimit(connection, timeout)
+    request = partial(_written if write else _read, connection, statement, values, (skip, limit), time_limit)
     try:
-        if write:
-            answer = _written(connection, statement, values, (skip, limit), timeout)
-        else:
-            work = partial(_rolled_back, connection, statement, values, (skip, limit), timeout)
-            answer = connection.with_recovery(work)
+        answer = time_limit.hold(request)
     except QueryError as error:
         raise QueryError(without_mark(str(error), statement)) from None
     # ArcadeDB names the columns with the first row only.
     return answer if answer.columns or answer.rows else replace(answer, columns=columns_of(cypher))
 
 
-def _rolled_back(
-    connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, timeout: float | None
+def _read(
+    connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, limit: QueryLimit
 ) -> QueryResult:
-    with connection.session(write=False) as session, time_limit(connection, cypher, timeout) as text:
-        transaction = session.begin_transaction(timeout=timeout)
+    """Run a query that only reads; again after a conflict or a lost connection, never after the server's death."""
+    patience = None if limit.left is None else min(limit.left, connection.settings.patience)
+    return connection.with_recovery(lambda: _rolled_back(connection, cypher, parameters, page, limit), patience)
+
+
+def _rolled_back(
+    connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, limit: QueryLimit
+) -> QueryResult:
+    with connection.session(write=False) as session, limit.watch(cypher) as text:
+        # Its round trip finds out about a connection that was lost before the query.
+        transaction = session.begin_transaction(timeout=limit.left)
+        limit.check()
+        instance = connection.instance
         try:
             return _collect(transaction.run(text, parameters), *page)
+        except (DriverError, Neo4jError) as error:
+            _check_survival(connection, instance, error)
+            raise
         finally:
             # A transaction that the server has ended already has nothing to roll back.
             with contextlib.suppress(DriverError, Neo4jError):
                 transaction.rollback()
 
 
+def _check_survival(connection: Connection, instance: str, error: DriverError | Neo4jError) -> None:
+    """Refuse to send a query again after an error that may be the server's death.
+
+    Raises:
+        QueryError: The embedded server ran out of memory.
+        StoreUnavailableError: The server died for another reason, or nobody can know.
+    """
+    lost = isinstance(error, ServiceUnavailable | SessionExpired)
+    if connection.settings.uri is not None:
+        if lost:
+            raise StoreUnavailableError(
+                f"the connection to {connection.address} was lost while the query ran, and the query is not sent "
+                "again, since it may be the cause: check the server's memory, then narrow the query or run it again",
+                connection.address,
+            ) from None
+        return
+    death = connection.death_of(instance, wait=lost)
+    if death is None:
+        return
+    if death.out_of_memory:
+        raise driver_errors.out_of_memory(death.heap) from None
+    reason = f": {death.reason}" if death.reason else ""
+    raise StoreUnavailableError(
+        f"the embedded server over {connection.settings.home} died while the query ran, which is not sent again, since "
+        f"it may be the cause{reason}",
+        connection.address,
+    ) from None
+
+
 def _written(
-    connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, timeout: float | None
+    connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, limit: QueryLimit
 ) -> QueryResult:
     """Run a user's query that may write, with exclusive access; again after a conflict, which has rolled it back.
 
@@ -148,10 +193,11 @@ def _written(
     answer = None
 
     def attempt() -> QueryResult | None:
+        limit.suspend()
         with connection.turn(alone=True), connection.session(write=True) as session:
-            with time_limit(connection, cypher, timeout) as text:
+            with limit.watch(cypher) as text:
                 try:
-                    return _in_transaction(session, text, parameters, page, timeout)
+                    return _in_transaction(session, text, parameters, page, limit)
                 except Neo4jError as error:
                     if error.code not in _NEEDS_ITS_OWN_TRANSACTION:
                         raise
@@ -160,7 +206,7 @@ def _written(
     # ArcadeDB commits the batches of a subquery within a transaction, too.
     if not commits_in_parts(cypher):
         answer = connection.with_recovery(lambda: _with_known_outcome(connection, attempt))
-    return _in_parts(connection, cypher, parameters, page, timeout) if answer is None else answer
+    return _in_parts(connection, cypher, parameters, page, limit) if answer is None else answer
 
 
 def _with_known_outcome(connection: Connection, attempt: Callable[[], T]) -> T:
@@ -178,27 +224,29 @@ def _with_known_outcome(connection: Connection, attempt: Callable[[], T]) -> T:
 
 
 def _in_transaction(
-    session: neo4j.Session, text: str, parameters: dict[str, Any], page: Page, timeout: float | None
+    session: neo4j.Session, text: str, parameters: dict[str, Any], page: Page, limit: QueryLimit
 ) -> QueryResult:
-    with session.begin_transaction(timeout=timeout) as transaction:
+    with session.begin_transaction(timeout=limit.left) as transaction:
         answer = _collect(transaction.run(text, parameters), *page)
         transaction.run(REWRITTEN).consume()
+        limit.check()
         transaction.commit()
     return answer
 
 
 def _in_parts(
-    connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, timeout: float | None
+    connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, limit: QueryLimit
 ) -> QueryResult:
     """Run a statement that accepts no enclosing transaction, once: `CALL { … } IN TRANSACTIONS`, schema commands.
 
     Parts that it committed before an error stay: it does not run again, and cached counts are invalidated in any case.
     """
     connection.write(_rewrite, alone=True)
+    limit.suspend()
     try:
         with connection.turn(alone=True), connection.session(write=True) as session:
-            with time_limit(connection, cypher, timeout) as text:
-                answer = _collect(session.run(neo4j.Query(text, timeout=timeout), parameters), *page)
+            with limit.watch(cypher) as text:
+                answer = _collect(session.run(neo4j.Query(text, timeout=limit.left), parameters), *page)
     except BaseException as error:
         # The error of the query is reported, not a further error of a server that is still unreachable.
         with contextlib.suppress(ArchiveError):

@@ -19,6 +19,7 @@ from pathlib import Path
 import psutil
 
 from archive.errors import ServerStartError, SettingsError, StoreError
+from archive.server.death import Death
 from archive.server.other_machines import way_to_neo4j
 from archive.server.process import (
     POLL_SECONDS,
@@ -34,13 +35,26 @@ from archive.server.process import (
     wait,
     whereabouts,
 )
-from archive.server.run_file import ALREADY_RUNNING, DATABASE, HOST, USER, Folder, accepts, locked, read_run, try_lock
+from archive.server.run_file import (
+    ALREADY_RUNNING,
+    DATABASE,
+    HOST,
+    USER,
+    Folder,
+    ServerRun,
+    accepts,
+    locked,
+    read_run,
+    try_lock,
+)
 from archive.settings import Settings
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 TAKEOVER_SECONDS = 3.0
 """Time in which a server that has locked a folder writes its own run file over that of the last server."""
+NOTICE_SECONDS = 2.0
+"""Longest time until a supervisor has written that its database died."""
 MINIMUM_FREE_BYTES = 32 * 2**20
 
 
@@ -123,6 +137,42 @@ def is_running(settings: Settings, instance: str) -> bool:
     return server is not None and server.instance == instance
 
 
+def has_server(settings: Settings) -> bool:
+    """Whether a server runs or starts over `settings.home`, also one that does not answer."""
+    run = read_run(Folder(settings.home))
+    return run is not None and run.alive
+
+
+def instance_of(settings: Settings) -> str:
+    """Return the instance of the embedded server over `settings.home`; empty if none has started."""
+    run = read_run(Folder(settings.home))
+    return _instance(run) if run is not None else ""
+
+
+def death_of(settings: Settings, instance: str, *, wait: bool) -> Death | None:
+    """Return how an instance of the embedded server died; None if it runs, or was stopped.
+
+    Args:
+        settings: Location of the archive.
+        instance: The instance (`Server.instance`).
+        wait: Whether the supervisor may not have noticed the death yet.
+    """
+    folder, deadline = Folder(settings.home), time.monotonic() + (NOTICE_SECONDS if wait else 0.0)
+    while True:
+        run = read_run(folder)
+        same_supervisor = run is not None and instance.partition(".")[0] == str(run.pid)
+        if run is None or not same_supervisor:
+            # The last supervisor is gone, and with it the reason.
+            return Death()
+        if run.state in ("stopping", "stopped"):
+            return None
+        if run.state == "failed" or _instance(run) != instance:
+            return Death(run.error.partition("\n")[0])
+        if past(deadline):
+            return None if run.alive and accepts(run.port) else Death()
+        time.sleep(POLL_SECONDS)
+
+
 def require_space(settings: Settings) -> None:
     """Refuse to write while the disk of the embedded server is nearly full.
 
@@ -203,13 +253,15 @@ def _find(folder: Folder) -> Server | None:
     if run is None or run.state != "ready" or not run.alive or not accepts(run.port):
         return None
     try:
-        return Server(
-            run.port, f"{run.pid}.{run.java}.{run.created}", folder.password.read_text(encoding="utf-8").strip()
-        )
+        return Server(run.port, _instance(run), folder.password.read_text(encoding="utf-8").strip())
     except OSError as error:
         raise SettingsError(
             f"the server over {folder.home} runs, but its password cannot be read: {error.strerror} ({folder.password})"
         ) from None
+
+
+def _instance(run: ServerRun) -> str:
+    return f"{run.pid}.{run.java}.{run.created}"
 
 
 def _start(folder: Folder, settings: Settings, deadline: float) -> Server:

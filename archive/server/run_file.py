@@ -5,6 +5,7 @@
     HOME/server/start.lock held by the one client that starts a supervisor; others wait for its outcome
     HOME/server/run.json   address and state of the server; replaced atomically, kept afterwards for its port
     HOME/server/password   password of the server, mode 0600, created once
+    HOME/server/reader-password  of the user `reader`, likewise
     HOME/server/log/       console.log (supervisor) and the database's own log
     HOME/server/config/    users of the database
     HOME/database/         the data
@@ -21,13 +22,15 @@ import os
 import secrets
 import socket
 from collections.abc import Collection, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import psutil
 
 HOST = "127.0.0.1"
 USER = "root"
+READER = "reader"
+"""User that may only read."""
 DATABASE = "archive"
 SUPERVISOR = "archive.server.supervisor"
 """Module that a supervisor runs; a word of its command line."""
@@ -70,6 +73,11 @@ class Folder:
     def password(self) -> Path:
         """The server's password, readable by its owner only."""
         return self.server / "password"
+
+    @property
+    def reader_password(self) -> Path:
+        """Password of the user that may only read, readable by the owner of the archive only."""
+        return self.server / "reader-password"
 
     @property
     def config(self) -> Path:
@@ -116,7 +124,7 @@ class ServerRun:
         host: Name of the machine.
         started: When the supervisor locked the folder, in seconds since the epoch.
         restarts: Number of times the database process died and was started again.
-        error: Reason of a failure.
+        error: Reason of a failure, or of the death of an earlier database (`archive.server.death`).
         lock: Inode of the lock file, which tells a folder from a copy of it; 0 if unknown.
     """
 
@@ -140,12 +148,15 @@ class ServerRun:
 def read_run(folder: Folder) -> ServerRun | None:
     """Return the content of the run file; None if it is missing, invalid, or came with a copy of another folder."""
     try:
-        run = ServerRun(**json.loads(folder.run.read_text(encoding="utf-8")))
+        content = json.loads(folder.run.read_text(encoding="utf-8"))
+        names = {field.name for field in fields(ServerRun)}
+        # A server of a later release may write further fields.
+        run = ServerRun(**{name: value for name, value in content.items() if name in names})
         ended = run.state in ("stopped", "failed")
         # Another machine may number the files of a shared folder differently.
         known = run.lock != 0 and run.host == socket.gethostname()
         return None if known and not ended and folder.lock.stat().st_ino != run.lock else run
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, AttributeError):
         return None
 
 

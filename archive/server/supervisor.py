@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import secrets
 import selectors
 import signal
 import socket
@@ -31,6 +30,7 @@ import psutil
 
 from archive.server import arcadedb
 from archive.server.arcadedb import READY_LINE, write_configuration
+from archive.server.death import OUT_OF_MEMORY_STATUS, describe
 from archive.server.engine import StartFailed
 from archive.server.run_file import (
     ALREADY_RUNNING,
@@ -40,9 +40,9 @@ from archive.server.run_file import (
     read_run,
     try_lock,
     with_state,
-    write_private,
     write_run,
 )
+from archive.server.users import ensure_users
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 15.0
@@ -110,6 +110,7 @@ class Supervisor:
             lock=os.fstat(lock).st_ino,
         )
         self.output: deque[str] = deque(maxlen=40)
+        self.death = ""  # why the last database died, for the clients that it left
 
     def request_stop(self, *_: object) -> None:
         """Signal handler: end at the next iteration."""
@@ -119,7 +120,7 @@ class Supervisor:
         """Start the database, and restart it whenever it dies."""
         deaths: deque[float] = deque(maxlen=MAX_RESTARTS)
         try:
-            _ensure_password(self.folder)
+            ensure_users(self.folder)
             write_configuration(self.folder)
             while True:
                 java = self._start()
@@ -129,7 +130,10 @@ class Supervisor:
                     self._write("stopped")
                     return 0
                 self._say(f"the database died with status {java.returncode}: starting it again")
-                deaths.append(time.monotonic())
+                self.death = describe(java.returncode, self.heap_mb)
+                if java.returncode != OUT_OF_MEMORY_STATUS:
+                    # A query fills the heap; the next start is as good as the last, and clients wait for it.
+                    deaths.append(time.monotonic())
                 if len(deaths) == MAX_RESTARTS and deaths[-1] - deaths[0] < RESTART_WINDOW:
                     raise StartFailed(f"the database died {MAX_RESTARTS} times in a minute\n" + self._tail())
                 self.run_file = replace(self.run_file, restarts=self.run_file.restarts + 1)
@@ -144,10 +148,10 @@ class Supervisor:
         for attempt in range(3):
             port = _free_port(self.run_file.port if attempt == 0 else 0)
             self.run_file = replace(self.run_file, port=port)
-            self._write("starting")
+            self._write("starting", error=self.death)
             java = self._launch(port)
             if self._wait_ready(java):
-                self._write("ready", java=java.pid)
+                self._write("ready", java=java.pid, error=self.death)
                 return java
             self._stop(java)
             if self.stopping:
@@ -245,15 +249,6 @@ class Supervisor:
             if os.fstat(2).st_size > MAX_CONSOLE_BYTES:
                 os.ftruncate(2, 0)
             print(time.strftime("%Y-%m-%d %H:%M:%S"), message, file=sys.stderr, flush=True)
-
-
-def _ensure_password(folder: Folder) -> None:
-    users = folder.config / "server-users.jsonl"
-    if not folder.password.exists():
-        write_private(folder.password, secrets.token_urlsafe(32))
-    # ArcadeDB reads the password only while it has no users: delete them after a change.
-    if users.exists() and users.stat().st_mtime < folder.password.stat().st_mtime:
-        users.unlink()
 
 
 def _free_port(preferred: int) -> int:
