@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archive.cli.db.gc import gc
+from archive.cli.db.shell import shell
 from archive.cli.groups import CommandGroup
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, print_fields, print_json, print_line, show
@@ -17,6 +18,9 @@ from archive.settings import Settings, load
 if TYPE_CHECKING:
     from archive.server.embedded import Status
 
+_WIDTH = 20
+"""Width of the names of fields."""
+
 
 @click.group(cls=CommandGroup)
 def db() -> None:
@@ -24,6 +28,7 @@ def db() -> None:
 
 
 db.add_command(gc)
+db.add_command(shell)
 
 
 @db.command()
@@ -66,10 +71,12 @@ def status(ctx: click.Context, as_json: bool) -> None:
 
     with Connection.open(settings) as connection:
         about = {"running": True, "server": connection.address, "database": connection.database}
+        about["user"] = connection.login[1]
     if as_json:
-        print_json({"embedded": False, **dict.fromkeys(each.name for each in fields(embedded.Status)), **about})
+        absent = dict.fromkeys([*_LOGIN_KEYS, *(each.name for each in fields(embedded.Status))])
+        print_json({"embedded": False, **absent, **about})
     else:
-        print_fields(about, 16)
+        print_fields(about, _WIDTH)
 
 
 def _embedded(ctx: click.Context) -> Settings:
@@ -84,15 +91,33 @@ def _show(settings: Settings, status: Status, as_json: bool) -> None:
     from archive.server import embedded
 
     about = asdict(status)
+    server = embedded.find(settings) if status.running else None
     if as_json:
-        server = embedded.find(settings) if status.running else None
-        where = {"server": server and server.uri, "database": server and server.database}
+        where = {"server": server and server.uri, "database": server and server.database, **_login(settings)}
         # Values that are zero or empty are unknown, except the number of restarts.
         known = {name: None if value in ("", 0) and name != "restarts" else value for name, value in about.items()}
         print_json({"embedded": True, **where, **known, "folder": str(status.folder), "running": status.running})
         return
     shown = {name: value for name, value in about.items() if value not in (None, "", 0) or name == "running"}
-    print_fields({name: _readable(name, value) for name, value in shown.items()}, 16)
+    print_fields({name: _readable(name, value) for name, value in shown.items()}, _WIDTH)
+    if server is not None:
+        login = {"server": server.uri, "database": server.database, **_login(settings)}
+        print_fields({name: value for name, value in login.items() if value is not None}, _WIDTH)
+
+
+_LOGIN_KEYS = ("user", "password_file", "reader", "reader_password_file")
+
+
+def _login(settings: Settings) -> dict[str, str | None]:
+    """Return the users of the embedded server, each with the file of its password; null where it has none yet."""
+    from archive.server.run_file import READER, USER, Folder
+
+    folder = Folder(settings.home)
+    users = (USER, folder.password), (READER, folder.reader_password)
+    values: list[str | None] = []
+    for name, path in users:
+        values += [name, str(path)] if path.exists() else [None, None]
+    return dict(zip(_LOGIN_KEYS, values, strict=True))
 
 
 def _readable(name: str, value: Any) -> str:

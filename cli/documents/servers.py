@@ -15,6 +15,10 @@ class ServerDocument(Document):
         running: Whether clients can connect.
         server: Its address; null where it does not run.
         database: Name of the database; null for the default one of Neo4j.
+        user: User that other clients log in as; it may change everything.
+        password_file: File of its password; null where the password comes from the settings.
+        reader: User of the embedded server that may only read.
+        reader_password_file: File of the password of `reader`.
         folder: The embedded server's folder.
         state: `ready`, `starting`, `stopping`, `stopped`, `failed` or `none` (never started).
         pid: Process id of the supervisor.
@@ -24,13 +28,17 @@ class ServerDocument(Document):
         rss_bytes: Resident memory of both processes.
         disk_bytes: Size of the data on disk.
         restarts: How often the database died and was started again.
-        error: Why it failed.
+        error: Why it failed, or why an earlier database died.
     """
 
     embedded: bool
     running: bool
     server: str | None
     database: str | None
+    user: str | None
+    password_file: str | None
+    reader: str | None
+    reader_password_file: str | None
     folder: str | None
     state: str | None
     pid: int | None
