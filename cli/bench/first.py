@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,9 +16,10 @@ from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.cli.search.request import AGENT as DEFAULT_AGENT
 from archive.cli.search.request import SearchOptions, request_of
 from archive.errors import SearchError, UsageError
+from archive.significant import significant
 
 if TYPE_CHECKING:
-    from archive.agents.benchmarks.gains import SeedGain
+    from archive.agents.benchmarks.gains import Medians, SeedGain
     from archive.agents.benchmarks.search.plan import StudyJob
     from archive.agents.benchmarks.search.regret import Trace
     from archive.api import Archive
@@ -119,13 +120,15 @@ def _show(study: Study, agent: str, budget: int, rows: Sequence[SeedGain], as_js
     if middle is None:
         return
     columns = ["seed", "initial networks", "their best", "best of all", "gain", "found at", "training seconds"]
-    table = [
-        [
-            *(row.seed, row.initial, f"{row.initial_best:.4g}", f"{row.best:.4g}", f"{row.gain:.3g}"),
-            *(f"{row.found_at} of {row.evaluations}", round(row.seconds)),
-        ]
+    table: list[list[Any]] = [
+        [row.seed, row.initial, *_values(row), f"{row.found_at} of {row.evaluations}", round(row.seconds)]
         for row in rows
     ]
-    table.append(["median", "", f"{middle.initial_best:.4g}", f"{middle.best:.4g}", f"{middle.gain:.3g}", "", ""])
+    table.append(["median", "", *_values(middle), "", ""])
     print_table(columns, table, title=f"{study.protocol} on {study.space} by {agent}: {study.objective}")
     print_line(f"{middle.better} of {middle.seeds} searches found a better network than all initial ones")
+
+
+def _values(row: SeedGain | Medians) -> list[str]:
+    """Return the best initial value, the best value, and the gain, which is their difference."""
+    return [significant(row.initial_best, row.gain), significant(row.best, row.gain), significant(row.gain)]

@@ -11,6 +11,7 @@ from archive.cli.names import AGENT, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_message, print_table
 from archive.errors import UsageError
+from archive.significant import significant
 
 if TYPE_CHECKING:
     from archive.agents.benchmarks.objectives.feasible import FeasibleRow
@@ -108,10 +109,7 @@ def _fronts(
         print_json({**numbers, "networks": networks, "front": front, "rows": [row.as_dict() for row in rows]})
         return
     counts = list(rows[0].shares)
-    cells = [
-        [row.agent, *(f"{100 * row.median(at):.1f} ({100 * min(row.shares[at]):.1f})" for at in counts), row.seconds]
-        for row in rows
-    ]
+    cells = [[row.agent, *(_share(row, count) for count in counts), row.seconds] for row in rows]
     title = (
         f"{table.problem.label}: hypervolume of {table.problem.objective} and {' and '.join(costs)} in percent of that "
         f"of the table ({front} of {networks:,} networks on the front), median and smallest of {seeds} searches"
@@ -151,6 +149,13 @@ def _feasible(
         f"{' and '.join(limits)}"
     )
     print_table(["agent", "median", "searches", "infeasible", "s"], cells, title=title)
+
+
+def _share(row: FrontRow, count: int) -> str:
+    """Return median and smallest hypervolume after so many evaluations, in percent of the table's."""
+    median = 100.0 * row.median(count)
+    left = 100.0 - median
+    return f"{significant(median, left)} ({significant(100.0 * min(row.shares[count]), left)})"
 
 
 def _shown(count: int | None, budget: int) -> str:

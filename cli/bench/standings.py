@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from archive.cli.render import print_json, print_line, print_table
+from archive.significant import mean_and_error
 
 if TYPE_CHECKING:
     from archive.agents.benchmarks.search.plan import ComparisonPlan
@@ -44,7 +45,7 @@ def _show_problem(plan: ComparisonPlan, problem: str, standings: Sequence[Contes
 def _show_recommended(problem: str, standings: Sequence[ContestantResult]) -> None:
     queries = standings[0].queries
     table = [
-        [row.contestant, *(_shown(row, row.recommended.get(at)) for at in queries), row.within and round(row.within, 2)]
+        [row.contestant, *(_shown(row.recommended.get(at)) for at in queries), row.within and round(row.within, 2)]
         for row in standings
     ]
     title = f"{problem}: noise-free regret of the recommended network, by posterior mean"
@@ -103,15 +104,13 @@ def _show_shares(row: ContestantResult) -> None:
 
 
 def _row(row: ContestantResult) -> list[Any]:
-    shown = [_shown(row, row.regret(queries)) for queries in row.queries]
+    shown = [_shown(row.regret(queries)) for queries in row.queries]
     figures = (row.queries_to_best, row.never, row.seconds, row.seconds_at_end, row.repeats)
     return [row.contestant, row.seeds, *shown, *figures]
 
 
-def _shown(row: ContestantResult, regret: Regret | None) -> str | None:
-    if regret is None:
-        return None
-    return f"{regret.mean:.2f} ± {regret.error:.2f}" if row.seeds > 1 else f"{regret.mean:.2f}"
+def _shown(regret: Regret | None) -> str | None:
+    return None if regret is None else mean_and_error(regret.mean, regret.error)
 
 
 def _rounded(errors: float | None) -> float | None:

@@ -14,6 +14,7 @@ from archive.cli.names import AGENT, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError, UsageError
+from archive.significant import significant
 
 if TYPE_CHECKING:
     from archive.agents.benchmarks.search.plan import Problem, StudyJob
@@ -197,13 +198,11 @@ def _show(plan: TransferPlan, results: Sequence[Row], as_json: bool) -> None:
     names = labels({task: plan.problem(task) for task in plan.tasks})
     queries = list(results[0].regret)
     columns = ["task", "start", "seeds", "queries to best", "slowest", *map(str, queries)]
-    # Regret of an accuracy is in points; a structural similarity is at most 1.
-    decimals = {row.target: 2 if plan.problem(row.target).points > 1.0 else 4 for row in results}
     table = [
         [
             *(names[row.target], row.scenario, row.seeds, row.to_best, row.slowest),
-            *(f"{row.regret[at]:.{decimals[row.target]}f}" for at in queries),
-            None if row.excess is None else f"{row.excess:.{decimals[row.target]}f}",
+            *(significant(row.regret[at]) for at in queries),
+            None if row.excess is None else significant(row.excess),
             *(None if errors is None else f"{errors:.1f}" for errors in (row.errors, row.own_errors)),
             row.coupling,
         ]

@@ -49,6 +49,7 @@ from archive.agents.benchmarks.rungs.trainings import halving, halving_by_model,
 from archive.agents.rungs.scores import ProjectedScore, score_after
 from archive.kernels.gram import Gram
 from archive.queue.successive_halving import REDUCTION, Rungs
+from archive.significant import significant
 from archive.spaces.base import Space
 from archive.store.records import Evaluation
 from archive.trainer.tasks import registry
@@ -131,14 +132,14 @@ def regrets(asked: argparse.Namespace) -> None:
         print(name, f"{time.process_time() - began:.0f} s", file=sys.stderr, flush=True)
     target = float(curves.get("asha", curves[next(iter(curves))]).mean(axis=0)[-1])
     print(f"{asked.table}, reduction {asked.reduction}, {asked.seeds} seeds, {asked.epochs} epochs a search; ", end="")
-    print(f"equal: mean regret {target:.2f}")
+    print(f"equal: mean regret {significant(target)}")
     print(f"{'contestant':14} {'equal':>6} " + " ".join(f"{share:>5.0%}" for share in (0.25, 0.5, 1.0)) + "  of epochs")
     for name, curve in curves.items():
         mean, error = curve.mean(axis=0), curve.std(axis=0, ddof=1)[-1] / math.sqrt(len(curve))
         reached = np.flatnonzero(mean <= target + 1e-9)
         after = [mean[round(share * (len(mean) - 1))] for share in (0.25, 0.5, 1.0)]
         equal = str(grid[int(reached[0])]) if reached.size else "-"
-        print(f"{name:14} {equal:>6} " + " ".join(f"{value:5.2f}" for value in after) + f" ± {error:.2f}")
+        print(f"{name:14} {equal:>6} " + " ".join(significant(value) for value in after) + f" ± {significant(error)}")
 
 
 def errors(asked: argparse.Namespace) -> None:

@@ -17,6 +17,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from archive.significant import significant
+
 DOCS = Path(__file__).resolve().parents[1]
 RESULTS = DOCS / "results" / "regret.json"
 PICTURE = DOCS / "regret.svg"
@@ -78,8 +80,8 @@ def collect(run: str, machine: str, date: str, commit: str) -> None:
     rows = [
         {
             "agent": row.contestant,
-            "mean": [round(float(value), 4) for value in row.curve[:, 0]],
-            "error": [round(float(value), 4) for value in row.curve[:, 1]],
+            "mean": [float(f"{value:.4g}") for value in row.curve[:, 0]],
+            "error": [float(f"{value:.4g}") for value in row.curve[:, 1]],
             "queries_to_best": list(row.to_best),
         }
         for row in standings(plan.jobs, recorded)
@@ -135,7 +137,7 @@ def table(measured: dict[str, Any]) -> str:
         "|---|---|---|---|---|",
     ]
     for row in measured["rows"]:
-        after = " / ".join(f"{row['mean'][queries - 1]:.2f}" for queries in QUERIES)
+        after = " / ".join(significant(row["mean"][queries - 1]) for queries in QUERIES)
         to_best = sorted(math.inf if one is None else one for one in row["queries_to_best"])
         median = (to_best[(len(to_best) - 1) // 2] + to_best[len(to_best) // 2]) / 2
         shown = f"{median:g}" if math.isfinite(median) else "–"

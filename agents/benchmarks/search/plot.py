@@ -64,7 +64,7 @@ def _panel(panel: Axes, title: str, standings: Sequence[ContestantResult]) -> No
         band = np.maximum(mean - error, 0), mean + error
         panel.fill_between(queries, *band, color=line.get_color(), alpha=0.18, linewidth=0)
     # Regret spans orders of magnitude and ends at zero: a logarithm that becomes linear where it is of no interest.
-    threshold = max(0.01, 1e-3 * max(float(row.curve[0, 0]) for row in standings))
+    threshold = 1e-3 * max(float(row.curve[0, 0]) for row in standings) or 1.0
     panel.set_yscale("symlog", linthresh=threshold)
     panel.set_ylim(bottom=0)
     panel.set_xlim(1, max(len(row.curve) for row in standings))

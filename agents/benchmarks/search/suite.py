@@ -19,13 +19,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from archive.agents.benchmarks.search.standings import ContestantResult, Regret, by_problem
+from archive.agents.benchmarks.search.standings import ContestantResult, by_problem
+from archive.significant import mean_and_error
 
 QUERIES = (10, 20, 50, 100)
 """Numbers of queries after which a suite reports."""
-
-POINTS = "accuracy points"
-"""Unit of the regret of accuracies."""
 
 ROLES: Mapping[str, str] = MappingProxyType(
     {
@@ -121,11 +119,5 @@ def cells(result: ContestantResult) -> list[str]:
     """Return the texts of a row of the table: role, regrets, test accuracies."""
     at = queries(result)
     numbers = [*map(result.regret, at), *map(result.test, at)]
-    # A structural similarity is at most 1.
-    decimals = 4 if result.regret(at[0]).mean < 1.0 and result.unit != POINTS else 2
-    return [ROLES.get(result.contestant, ""), *("" if one is None else _text(one, decimals) for one in numbers)]
-
-
-def _text(number: Regret, decimals: int) -> str:
-    mean = f"{number.mean:.{decimals}f}"
-    return f"{mean} ± {number.error:.{decimals}f}" if number.error == number.error else mean
+    texts = ["" if number is None else mean_and_error(number.mean, number.error) for number in numbers]
+    return [ROLES.get(result.contestant, ""), *texts]
