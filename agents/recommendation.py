@@ -36,12 +36,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from archive.agents.base import Observation
-from archive.agents.bayesopt.portfolio_members import NOISE_PRIOR, defaults, is_cheap, member_model
+from archive.agents.kept_estimates import Estimates, EstimatesFile, digest
 from archive.agents.noise import has_replicates, is_noisy, replicates
 from archive.agents.outliers import is_score
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.outcome_transforms import CompressBelowMedian
-from archive.agents.surrogates.stacking import FittedStackedGP, StackedGP
 from archive.agents.transfer.source_tasks import observation, split
 from archive.architecture.graph import Architecture
 from archive.constraints import violation
@@ -50,6 +49,7 @@ from archive.spaces import stored_spaces
 from archive.spaces.base import Space
 
 if TYPE_CHECKING:
+    from archive.agents.surrogates.stacking import FittedStackedGP
     from archive.api import Archive
     from archive.store.records import Evaluation, Study
 
@@ -106,7 +106,10 @@ class Recommendations:
 
 
 def recommend(
-    space: Space, observations: Sequence[Observation], among: Collection[str] | None = None
+    space: Space,
+    observations: Sequence[Observation],
+    among: Collection[str] | None = None,
+    file: EstimatesFile | None = None,
 ) -> Recommendations:
     """Rank the networks of a history by the estimates of their noise-free scores.
 
@@ -114,6 +117,8 @@ def recommend(
         space: The space of the networks.
         observations: Whole evaluations of finite score.
         among: Functional keys of the networks to rank; None for all.
+        file: File with the estimates of an earlier call, which are used again where no result has changed since; None
+            fits a model each time.
     """
     groups = replicates(observations)
     ranked = [at for at, each in enumerate(groups) if among is None or each[0].architecture.functional_key in among]
@@ -121,14 +126,20 @@ def recommend(
         best = [max(observation.score for observation in groups[at]) for at in ranked]
         return Recommendations(_ranked([groups[at] for at in ranked], np.array(best), np.zeros(len(best))), 0.0)
     means = np.array([np.mean([observation.score for observation in each]) for each in groups])
-    fitted = _fit(space, observations, groups, means)
     # Networks of low mean score are not the best ones, and estimates of a hundred thousand networks take gigabytes.
     ranked = sorted(sorted(ranked, key=lambda at: -means[at])[:MOST])
     chosen = [groups[at] for at in ranked]
-    if fitted is None:
+    if len(groups) < LEAST or any(observation.hyperparameters for observation in observations):
         return Recommendations(_ranked(chosen, means[ranked], None), None)
-    posterior = fitted.posterior([each[0].architecture.functional for each in chosen]).in_scores()
-    return Recommendations(_ranked(chosen, posterior.mean, posterior.std), _noise(fitted))
+    inputs = None if file is None else digest(space, observations, ranked)
+    estimates = None if file is None or inputs is None else file.read(inputs)
+    if estimates is None:
+        estimates = _estimates(space, groups, means, chosen)
+        if file is not None and inputs is not None and estimates is not None:
+            file.write(inputs, estimates)
+    if estimates is None:
+        return Recommendations(_ranked(chosen, means[ranked], None), None)
+    return Recommendations(_ranked(chosen, estimates.means, estimates.stds), estimates.noise)
 
 
 def of_study(
@@ -163,7 +174,8 @@ def of_study(
         for evaluation in results
         if not violation(study.constraints, {study.objective: evaluation.value, **evaluation.metrics})
     }
-    recommended = recommend(space, observations, own_keys)
+    file = EstimatesFile(archive.connection.settings.home, study.name, study.objective)
+    recommended = recommend(space, observations, own_keys, file)
     return recommended if recommended.ranked else None
 
 
@@ -171,11 +183,25 @@ def _is_whole(evaluation: Evaluation) -> bool:
     return not evaluation.partial and is_score(evaluation.score)
 
 
-def _fit(
-    space: Space, observations: Sequence[Observation], groups: Sequence[Sequence[Observation]], means: Array
-) -> FittedStackedGP | None:
-    if len(groups) < LEAST or any(fitted_to.hyperparameters for fitted_to in observations):
+def _estimates(
+    space: Space,
+    groups: Sequence[Sequence[Observation]],
+    means: Array,
+    chosen: Sequence[Sequence[Observation]],
+) -> Estimates | None:
+    """Return the estimates of the chosen networks; None where no model could be fitted."""
+    fitted = _fit(space, groups, means)
+    if fitted is None:
         return None
+    posterior = fitted.posterior([group[0].architecture.functional for group in chosen]).in_scores()
+    return Estimates(posterior.mean, posterior.std, _noise(fitted))
+
+
+def _fit(space: Space, groups: Sequence[Sequence[Observation]], means: Array) -> FittedStackedGP | None:
+    # The models take a second to import, which a study without noise, or with kept estimates, need not wait for.
+    from archive.agents.bayesopt.portfolio_members import NOISE_PRIOR, defaults, is_cheap, member_model
+    from archive.agents.surrogates.stacking import StackedGP
+
     order = np.argsort(-means, kind="stable")
     if len(order) > MOST:
         # A fixed seed: the same history gives the same recommendation.

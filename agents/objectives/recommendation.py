@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from archive.agents import noise
+from archive.agents.kept_estimates import EstimatesFile
 from archive.agents.objectives.front import first_ranks
 from archive.agents.objectives.goals import Goals
 from archive.agents.outliers import is_score
@@ -106,7 +107,10 @@ def of_snapshot(
         unknown(error)
         return None
     views = {key_of(view): view for view in _candidates(snapshot)}
-    return _recommended(space, observations, Goals(study.objectives, costs_of(study)), views) if views else None
+    if not views:
+        return None
+    files = [EstimatesFile(archive.connection.settings.home, study.name, each.name) for each in study.objectives]
+    return _recommended(space, observations, Goals(study.objectives, costs_of(study)), views, files)
 
 
 def _observations(evaluations: Sequence[Evaluation], study: Study) -> list[Observation]:
@@ -129,12 +133,16 @@ def _candidates(snapshot: Snapshot) -> list[ProposalView]:
 
 
 def _recommended(
-    space: Space, observations: Sequence[Observation], goals: Goals, views: Mapping[Replicates, ProposalView]
+    space: Space,
+    observations: Sequence[Observation],
+    goals: Goals,
+    views: Mapping[Replicates, ProposalView],
+    files: Sequence[EstimatesFile],
 ) -> RecommendedSet | None:
     known = {noise.key_of(one): one.architecture for one in observations}
     networks = {key: known[key] for key in views if key in known}
     columns, noises = zip(
-        *(_column(space, observations, goals, at, networks) for at in range(len(goals.objectives))), strict=True
+        *(_column(space, observations, goals, at, networks, file) for at, file in enumerate(files)), strict=True
     )
     keys = [key for key in networks if all(key in column for column in columns)]
     estimates = [tuple(column[key] for column in columns) for key in keys]
@@ -151,13 +159,15 @@ def _column(
     goals: Goals,
     at: int,
     networks: Mapping[Replicates, Architecture],
+    file: EstimatesFile,
 ) -> tuple[dict[Replicates, Estimate], float | None]:
     """Return the estimates of networks for one objective, and the standard deviation of its noise."""
     if at not in goals.learnt:
         values = goals.known_scores(list(networks.values()))[:, at].tolist()
         known = zip(networks, values, strict=True)
         return {key: Estimate(value, value, value, 1) for key, value in known if math.isfinite(value)}, 0.0
-    recommendations = recommend(space, _scored(observations, goals, at), {functional for functional, _ in networks})
+    observed, among = _scored(observations, goals, at), {functional for functional, _ in networks}
+    recommendations = recommend(space, observed, among, file)
     estimates = (Estimate(one.score, one.low, one.high, len(one.evaluations)) for one in recommendations.ranked)
     keys = (noise.key_of(one.evaluations[0]) for one in recommendations.ranked)
     return dict(zip(keys, estimates, strict=True)), recommendations.noise

@@ -9,6 +9,7 @@ import pytest
 
 from archive import spaces
 from archive.agents import recommendation
+from archive.agents.kept_estimates import EstimatesFile
 from archive.agents.noise import is_noisy
 from archive.agents.recommendation import LEAST, recommend
 from archive.spaces.nasbench201 import NasBench201
@@ -131,3 +132,62 @@ def test_replicates_tell_noise_from_what_networks_differ_for_good():
     seen = observed([networks[row] for row in at], truth[at] + rng.normal(0.0, 0.1, len(at)))
     # Without a nugget: 0.14.
     assert recommend(space, seen).noise == pytest.approx(0.1, rel=0.25)
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """Names of the calls that fitted a model."""
+    calls = []
+    fit = recommendation._fit
+    monkeypatch.setattr(recommendation, "_fit", lambda *arguments: calls.append("fit") or fit(*arguments))
+    return calls
+
+
+SEEN = [
+    replace(one, seed=at)
+    for at, one in enumerate(observed([NasBench201().members()[at] for at in range(0, 3000, 500)], range(6)))
+]
+KEYS = {one.architecture.functional_key for one in SEEN}
+
+
+def estimates_of(recommendations):
+    rows = [(one.architecture.key, one.score, one.low, one.high) for one in recommendations.ranked]
+    return rows, recommendations.noise
+
+
+def test_an_unchanged_history_is_fitted_once(tmp_path, fits):
+    file = EstimatesFile(tmp_path, "study", "accuracy")
+    first = recommend(NasBench201(), SEEN, KEYS, file)
+    # Other ids and agents are no inputs of the model.
+    again = recommend(NasBench201(), [replace(one, id=f"x{at}") for at, one in enumerate(SEEN)], KEYS, file)
+    assert estimates_of(first) == estimates_of(again) == estimates_of(recommend(NasBench201(), SEEN, KEYS))
+    assert again.ranked[0].evaluations[0].id.startswith("x")
+    assert len(fits) == 2
+
+
+@pytest.mark.parametrize(
+    ("observations", "among", "study"),
+    [
+        ([*SEEN[:-1], replace(SEEN[-1], score=0.5)], KEYS, "study"),
+        ([*SEEN, replace(SEEN[0], score=9.0, seed=7)], KEYS, "study"),
+        (SEEN[:-1], KEYS, "study"),
+        (SEEN, set(sorted(KEYS)[1:]), "study"),
+        (SEEN, KEYS, "another"),
+    ],
+    ids=["a value", "a replicate", "a result less", "a constraint", "another study"],
+)
+def test_a_changed_history_is_fitted_again(tmp_path, fits, observations, among, study):
+    recommend(NasBench201(), SEEN, KEYS, EstimatesFile(tmp_path, "study", "accuracy"))
+    changed = recommend(NasBench201(), observations, among, EstimatesFile(tmp_path, study, "accuracy"))
+    assert len(fits) == 2
+    assert estimates_of(changed) == estimates_of(recommend(NasBench201(), observations, among))
+
+
+def test_a_damaged_file_is_replaced(tmp_path, fits):
+    file = EstimatesFile(tmp_path, "study", "accuracy")
+    first = recommend(NasBench201(), SEEN, KEYS, file)
+    (kept,) = (tmp_path / "cache" / "estimates").iterdir()
+    kept.write_bytes(kept.read_bytes()[:100])
+    assert estimates_of(recommend(NasBench201(), SEEN, KEYS, file)) == estimates_of(first)
+    recommend(NasBench201(), SEEN, KEYS, file)
+    assert len(fits) == 2

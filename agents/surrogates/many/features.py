@@ -26,6 +26,7 @@ from archive.architecture.graph import Architecture
 from archive.kernels.features.embedding import EmbeddedDistance
 
 Singles = NDArray[np.float32]
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MOST_COLUMNS = 256
@@ -34,7 +35,7 @@ MOST_COLUMNS = 256
 
 
 MOST_KNOWN = 300_000
-"""Capacity of a cache in networks; the features of a network take some 0.6 kB."""
+"""Capacity of a cache in networks; the features of a network take some 0.7 kB."""
 
 
 def forget(known: dict[str, Any]) -> None:
@@ -56,12 +57,13 @@ class SparseFeatures:
         """Start without networks."""
         self.kinds, self.listing = tuple(kinds), listing or Listing(())
         self._numbers: dict[tuple[int, str], int] = {}
-        self._known: dict[str, tuple[Integers, Singles]] = {}
+        self._known: dict[str, tuple[Integers, Floats]] = {}
         self._lock = Lock()
 
     def varying(self, networks: Sequence[Architecture]) -> Integers:
         """Return the numbers of the features that vary most over networks, in the order of their names: (F,)."""
-        _, numbers, values = self.entries(networks)
+        _, numbers, entries = self.entries(networks)
+        values = entries.astype(np.float32)
         size = int(numbers.max(initial=-1)) + 1
         largest = np.zeros(size)
         np.maximum.at(largest, numbers, np.abs(values))
@@ -95,23 +97,23 @@ class SparseFeatures:
         names = list(islice(self._numbers, int(numbers.max(initial=-1)) + 1))
         return np.array(sorted(numbers.tolist(), key=names.__getitem__), np.int64)
 
-    def entries(self, networks: Sequence[Architecture]) -> tuple[Integers, Integers, Singles]:
+    def entries(self, networks: Sequence[Architecture]) -> tuple[Integers, Integers, Floats]:
         """Return row, number and value of each feature that is not 0, network by network."""
         if not networks:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
+            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
         with self._lock:
             parts = [self._known.get(one.key) or self._added(one) for one in networks]
             forget(self._known)
         rows = np.repeat(np.arange(len(parts)), [len(numbers) for numbers, _ in parts])
         return rows, np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
-    def _added(self, network: Architecture) -> tuple[Integers, Singles]:
+    def _added(self, network: Architecture) -> tuple[Integers, Floats]:
         parts = (part for kind in self.kinds for part in self.listing.prepare(kind, network).features)
         entries = [
             (self._numbers.setdefault((component, name), len(self._numbers)), value)
             for component, features in enumerate(parts)
             for name, value in features.items()
         ]
-        added = np.array([at for at, _ in entries], np.int64), np.array([value for _, value in entries], np.float32)
+        added = np.array([at for at, _ in entries], np.int64), np.array([value for _, value in entries])
         self._known[network.key] = added
         return added

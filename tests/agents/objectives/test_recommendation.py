@@ -44,7 +44,7 @@ def told(archive, *, seeds=True, name="study", spread=0.02, **settings):
     return archive.studies.snapshot(name)
 
 
-def test_networks_are_recommended_by_the_estimates_of_every_objective(archive):
+def test_networks_are_recommended_by_the_estimates_of_every_objective(archive, monkeypatch):
     snapshot = told(archive)
     found = of_snapshot(archive, snapshot, lambda _: {"size": sizes})
     assert found.noises[2] == 0.0 and 0.0 < found.noises[0] and 0.0 < found.noises[1]
@@ -68,6 +68,9 @@ def test_networks_are_recommended_by_the_estimates_of_every_objective(archive):
         expected = [*table[NETWORKS[at].functional_key], (-float(at),) * 3]
         assert np.array([[one.score, one.low, one.high] for one in estimates]) == pytest.approx(np.array(expected))
     assert {one.evaluations for one in found.estimates[0]} == {3, 1}
+    # The results have not changed.
+    monkeypatch.setattr(of_one, "_fit", None)
+    assert of_snapshot(archive, snapshot, lambda _: {"size": sizes}) == found
 
 
 def test_without_noise_or_with_one_objective_there_is_no_recommendation(archive):
