@@ -27,7 +27,7 @@ from neo4j.exceptions import ConstraintError, DriverError, Neo4jError, Transient
 
 from archive.database import driver_errors
 from archive.database.message_size import limited
-from archive.database.pipelining import pipelined
+from archive.database.pipelining import CommittingSession, pipelined
 from archive.database.write_lock import WriteLock
 from archive.errors import ArchiveError, IncompleteWriteError, StoreUnavailableError
 from archive.server import embedded
@@ -153,7 +153,7 @@ class Connection:
             alone: Whether the work is long, and needs exclusive access to an embedded server
                 (`archive.database.write_lock`).
             lane: Name of a group of writers that run one after the other on an embedded server.
-            single: Whether the work has one statement that writes. Neo4j then commits it in its own round trip.
+            single: Whether each statement may be a transaction of its own, which is committed in its round trip.
 
         Raises:
             ArchiveError: Raised by `work`, or translated from an error of the driver; an IncompleteWriteError only
@@ -257,9 +257,11 @@ class Connection:
         if self._dialect == "embedded":
             work = limited(work)
         with self.session(write=kind == "execute_write") as session:
-            # ArcadeDB commits an auto-commit statement in parts, some of which are lost beside other writers.
             if single and (kind == "execute_read" or self._dialect == "neo4j"):
                 return work(cast(neo4j.ManagedTransaction, session))
+            # ArcadeDB commits an auto-commit statement in parts, some of which are lost beside other writers.
+            if single:
+                return work(cast(neo4j.ManagedTransaction, CommittingSession(session)))
             with pipelined(session):
                 return cast(T, getattr(session, kind)(work))
 
