@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from itertools import count
-from typing import Literal, Self, TypeVar, cast
+from typing import Any, Literal, Self, TypeVar, cast
 
 import neo4j
 from neo4j import GraphDatabase
@@ -191,12 +191,18 @@ class Connection:
         # A remote ArcadeDB server has the embedded server's dialect, too.
         self._dialect = "embedded" if "ArcadeDB" in agent else "neo4j"
 
-    def session(self, *, write: bool) -> neo4j.Session:
-        """Return a session on the archive's database, for code of this package that manages its own transaction."""
+    def session(self, *, write: bool, **options: Any) -> neo4j.Session:
+        """Return a session on the archive's database, for code of this package that manages its own transaction.
+
+        Args:
+            write: Whether its transactions write.
+            options: Further options of `neo4j.Driver.session`.
+        """
         return self._ensure_driver().session(
             database=self._database,
             default_access_mode=neo4j.WRITE_ACCESS if write else neo4j.READ_ACCESS,
             bookmark_manager=self._bookmarks,
+            **options,
         )
 
     def require_space(self) -> None:
@@ -256,7 +262,9 @@ class Connection:
     def _run(self, kind: Literal["execute_read", "execute_write"], work: Work[T], single: bool) -> T:
         if self._dialect == "embedded":
             work = limited(work)
-        with self.session(write=kind == "execute_write") as session:
+        # All rows of a single statement come before the answer to its COMMIT.
+        options = {"fetch_size": -1} if single else {}
+        with self.session(write=kind == "execute_write", **options) as session:
             if single and (kind == "execute_read" or self._dialect == "neo4j"):
                 return work(cast(neo4j.ManagedTransaction, session))
             # ArcadeDB commits an auto-commit statement in parts, some of which are lost beside other writers.

@@ -42,7 +42,7 @@ class CommittingSession:
     Unlike the auto-commit transactions of the session itself, they are atomic on ArcadeDB.
 
     Args:
-        session: The session.
+        session: The session, with the option `fetch_size=-1`.
     """
 
     def __init__(self, session: neo4j.Session) -> None:

@@ -51,6 +51,14 @@ def test_a_single_statement_is_committed_in_its_round_trip(round_trips, connecti
         assert round_trips(write_once) == (1, 2)
 
 
+@pytest.mark.dialect
+def test_a_single_statement_may_return_many_rows(connection):
+    many = "UNWIND range(1, 2500) AS n CREATE (x:Scratch {number: n}) RETURN x.number AS number"
+    rows = connection.write(lambda tx: tx.run(many).data(), single=True)
+    assert [row["number"] for row in rows] == [*range(1, 2501)]
+    assert write_once(connection) == 1
+
+
 FAILING = """
 CREATE (n:Scratch)
 WITH n
