@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -12,23 +13,35 @@ from archive import settings
 from archive.database.connection import Connection
 from archive.database.user_query import QueryResult, run_query
 from archive.errors import ArchiveError, SettingsError, StoreUnavailableError, UsageError
-from archive.queries import saved
-from archive.queue import workers
-from archive.queue.proposals import Proposals
-from archive.queue.reuse import ReusedResults
 from archive.settings import Settings
 from archive.store import schema
-from archive.store.architectures import Architectures
-from archive.store.distances import Distances
-from archive.store.lineage import Lineage
-from archive.store.proxies.scores import ProxyScores
-from archive.store.studies.studies import Studies
-from archive.store.weights.lookup import WeightsLookup
-from archive.store.weights.retention import Retention
 
 if TYPE_CHECKING:
     import py2neo
     from torch import nn
+
+    from archive.queue.proposals import Proposals
+    from archive.queue.reuse import ReusedResults
+    from archive.store.architectures import Architectures
+    from archive.store.distances import Distances
+    from archive.store.lineage import Lineage
+    from archive.store.proxies.scores import ProxyScores
+    from archive.store.studies.studies import Studies
+    from archive.store.weights.lookup import WeightsLookup
+    from archive.store.weights.retention import Retention
+
+_PARTS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
+    "architectures": ("archive.store.architectures", "Architectures", ()),
+    "studies": ("archive.store.studies.studies", "Studies", ("architectures",)),
+    "proposals": ("archive.queue.proposals", "Proposals", ("architectures",)),
+    "answers": ("archive.queue.reuse", "ReusedResults", ()),
+    "distances": ("archive.store.distances", "Distances", ()),
+    "proxies": ("archive.store.proxies.scores", "ProxyScores", ("architectures",)),
+    "weights": ("archive.store.weights.lookup", "WeightsLookup", ()),
+    "lineage": ("archive.store.lineage", "Lineage", ("architectures",)),
+    "retention": ("archive.store.weights.retention", "Retention", ()),
+}
+"""Module and class of each part of an archive, and the parts that it is made with; imported at first use."""
 
 
 class Archive:
@@ -50,18 +63,38 @@ class Archive:
         retention: Stored weights with the reasons for keeping them.
     """
 
+    connection: Connection
+    architectures: Architectures
+    studies: Studies
+    proposals: Proposals
+    answers: ReusedResults
+    distances: Distances
+    proxies: ProxyScores
+    weights: WeightsLookup
+    lineage: Lineage
+    retention: Retention
+
     def __init__(self, connection: Connection) -> None:
-        """Create every attribute on one connection."""
+        """Keep the connection; the other attributes are made at first use, because a command needs one or two."""
         self.connection = connection
-        self.architectures = Architectures(connection)
-        self.studies = Studies(connection, self.architectures)
-        self.proposals = Proposals(connection, self.architectures)
-        self.answers = ReusedResults(connection)
-        self.distances = Distances(connection)
-        self.proxies = ProxyScores(connection, self.architectures)
-        self.weights = WeightsLookup(connection)
-        self.lineage = Lineage(connection, self.architectures)
-        self.retention = Retention(connection)
+        self._lock = threading.RLock()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Make an attribute; threads that ask at once get the same one."""
+            if name not in _PARTS:
+                raise AttributeError(f"an archive has no attribute {name!r}")
+            module, kind, needed = _PARTS[name]
+            with self._lock:
+                if name not in vars(self):
+                    parts = [getattr(self, part) for part in needed]
+                    vars(self)[name] = getattr(import_module(module), kind)(self.connection, *parts)
+                return vars(self)[name]
+
+    def __dir__(self) -> list[str]:
+        """List the attributes, made or not."""
+        return sorted({*super().__dir__(), *_PARTS})
 
     def query(
         self,
@@ -83,6 +116,8 @@ class Archive:
             UnknownNameError: There is no such query, study, task or protocol, or the query has no such parameter.
             UsageError: A parameter is missing.
         """
+        from archive.queries import saved
+
         return saved.run(self.connection, name, parameters)
 
     def module(self, evaluation: str, weights_from: Sequence[str | Path] = ()) -> nn.Module:
@@ -130,9 +165,12 @@ class Archive:
 
         Workers of ask and tell that hold no proposal are recorded as ended, or are stale later if the server is away.
         """
-        with suppress(ArchiveError):
-            workers.leave_idle(self.connection, self.proposals.registered)
-        self.proposals.registered.clear()
+        if "proposals" in vars(self):
+            from archive.queue import workers
+
+            with suppress(ArchiveError):
+                workers.leave_idle(self.connection, self.proposals.registered)
+            self.proposals.registered.clear()
         self.connection.close()
 
     def __enter__(self) -> Self:

@@ -7,15 +7,24 @@ name of two packages is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from archive.errors import ArchiveError, SettingsError, UnknownNameError, with_line
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 T = TypeVar("T")
+
+
+def entry_points(group: str) -> Iterable[EntryPoint]:
+    """Return the entry points of a group; their import waits until a registry is asked for plug-ins."""
+    from importlib import metadata
+
+    return metadata.entry_points(group=group)
 
 
 class Registry:

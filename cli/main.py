@@ -16,7 +16,7 @@ from archive import __version__
 from archive.cli import entry, exit_codes
 from archive.cli.groups import CommandGroup
 from archive.cli.streams import tolerate_other_encodings
-from archive.database.driver import hide_optional_packages
+from archive.database.driver import hide_arrays, hide_optional_packages
 from archive.errors import ArchiveError, QueryError, UnknownNameError
 
 COMMANDS = {
@@ -73,6 +73,9 @@ COMMANDS = {
     "completion": ("archive.cli.completion", "completion", "Print the completion script of a shell."),
 }
 
+READERS = ("query", "study", "proposal", "db", "doctor")
+"""Commands that pass no array and no number of numpy to the database."""
+
 
 class LazyGroup(CommandGroup):
     """A group that imports a command when it is called; `archive --help` imports none of them."""
@@ -85,6 +88,8 @@ class LazyGroup(CommandGroup):
         """Import and return one command; None where there is none of this name."""
         if cmd_name not in COMMANDS:
             return None
+        if cmd_name in READERS:
+            hide_arrays()
         module, name, _ = COMMANDS[cmd_name]
         command: click.Command = getattr(import_module(module), name)
         entry.loaded()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 
 import pytest
 from click.testing import CliRunner
 
 from archive import agents, spaces
 from archive.agents.base import Agent, AgentInfo
-from archive.agents.catalogue import info, infos
+from archive.agents.catalogue import copied_text, info, infos
 from archive.agents.registry import registry
 from archive.cli.main import archive as command
 from archive.errors import UnknownNameError, UsageError
@@ -24,6 +25,11 @@ def test_built_in_agents_say_what_they_are(kind):
     assert all((metadata.summary, metadata.paper, metadata.cost, metadata.when))
     assert registry.load(kind).kind == kind
     assert set(metadata.spaces) <= set(spaces.names())
+
+
+def test_the_copy_for_lists_is_that_of_the_classes():
+    copied = (files("archive.agents") / "catalogue.json").read_text(encoding="utf-8")
+    assert copied == copied_text(), "run: python -m archive.agents.catalogue agents/catalogue.json"
 
 
 @pytest.mark.parametrize("kind", [kind for kind in BUILT_IN if "preset" in agents.settings(kind)])
