@@ -40,7 +40,6 @@ from archive.agents.kept_estimates import Estimates, EstimatesFile, digest
 from archive.agents.noise import has_replicates, is_noisy, replicates
 from archive.agents.outliers import is_score
 from archive.agents.surrogates.base import Array
-from archive.agents.surrogates.outcome_transforms import CompressBelowMedian
 from archive.agents.transfer.source_tasks import observation, split
 from archive.architecture.graph import Architecture
 from archive.constraints import violation
@@ -52,8 +51,6 @@ if TYPE_CHECKING:
     from archive.agents.surrogates.stacking import FittedStackedGP
     from archive.api import Archive
     from archive.store.records import Evaluation, Study
-
-TRANSFORM = CompressBelowMedian(noise_of_scores=True)
 
 LEAST = 5
 """Fewest networks that a model is fitted to. With fewer, the prior alone would determine the hyperparameters."""
@@ -200,6 +197,7 @@ def _estimates(
 def _fit(space: Space, groups: Sequence[Sequence[Observation]], means: Array) -> FittedStackedGP | None:
     # The models take a second to import, which a study without noise, or with kept estimates, need not wait for.
     from archive.agents.bayesopt.portfolio_members import NOISE_PRIOR, defaults, is_cheap, member_model
+    from archive.agents.surrogates.outcome_transforms import CompressBelowMedian
     from archive.agents.surrogates.stacking import StackedGP
 
     order = np.argsort(-means, kind="stable")
@@ -211,8 +209,9 @@ def _fit(space: Space, groups: Sequence[Sequence[Observation]], means: Array) ->
     names = [name for name in defaults(space) if is_cheap(name, space)]
     models = [member_model(name, space) for name in names]
     nugget = has_replicates(fitted_to)
+    transform = CompressBelowMedian(noise_of_scores=True)
     stacked = StackedGP(
-        [one.noisy_surrogate(TRANSFORM) if nugget else one.surrogate(TRANSFORM, NOISE_PRIOR) for one in models]
+        [one.noisy_surrogate(transform) if nugget else one.surrogate(transform, NOISE_PRIOR) for one in models]
     )
     scores = np.array([one.score for one in fitted_to], np.float64)
     try:

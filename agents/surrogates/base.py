@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from archive.architecture.graph import Architecture
 from archive.errors import NumericalError
@@ -124,6 +123,9 @@ class Posterior:
 
     def log_average(self, logarithms: Array) -> Array:
         """Return the logarithm of the weighted mean over the members, from logarithms: (S, m) to (m,) float64."""
+        # Agents without a surrogate import this module for its types.
+        from scipy.special import logsumexp
+
         weights = None if self.weights is None else self.weights[:, None]
         total: Array = logsumexp(logarithms, axis=0, b=weights)
         return total if weights is not None else total - np.log(len(logarithms))

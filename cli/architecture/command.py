@@ -58,7 +58,10 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
     KEY is the key of the architecture, or a prefix of it.
     """
     from archive.architecture import codec, texts
+    from archive.database.driver import hide_arrays
 
+    # Only keys go to the database.
+    hide_arrays()
     with open_archive(ctx) as archive:
         full = archive.architectures.find(key)
         architecture = archive.architectures.get(full)

@@ -32,6 +32,7 @@ from archive.store.registered_agents import agent_names
 from archive.store.studies.budget import described as described_budget
 
 if TYPE_CHECKING:
+    from archive.api import Archive
     from archive.queue.successive_halving import Rungs
     from archive.store.snapshots import ProposalView
     from archive.store.studies.deletion import Deletion
@@ -84,12 +85,11 @@ def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
     With source studies of other tasks, the column coupling has the correlation of the task with each of them, in
     [-1, 1], as the agent estimated it for the proposal. It is empty before the first estimate.
     """
-    from archive.agents.transfer.report import contributed
     from archive.queue.successive_halving import Rungs
 
     with open_archive(ctx) as archive:
         snapshot = archive.studies.snapshot(name)
-        sources = [row._asdict() for row in contributed(archive, name)]
+        sources = _contributions(archive, name)
         versions = recipe_versions(archive, snapshot.study)
     stored, best = snapshot.study, snapshot.incumbent
     agents = agent_names(stored, (view.agent for view in snapshot.proposals))
@@ -127,6 +127,15 @@ def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
     _print_proposals([{**row, "coupling": _coupling(sources, row["number"])} for row in listed], rungs)
     if left_out := len(proposals) - len(listed):
         print_message(f"left out: {counted(left_out, 'earlier proposal')}; --all shows all")
+
+
+def _contributions(archive: Archive, name: str) -> list[dict[str, Any]]:
+    """Return the contributions of the sources of a study; without a source, nothing of the agents is imported."""
+    if not archive.studies.sources(name):
+        return []
+    from archive.agents.transfer.report import contributed
+
+    return [row._asdict() for row in contributed(archive, name)]
 
 
 def _best_and_latest(proposals: list[dict[str, Any]], best: ProposalView | None) -> list[dict[str, Any]]:
