@@ -11,6 +11,7 @@ from archive.constraints import parse as parse_constraint
 from archive.errors import StudyConflictError, UsageError
 from archive.known_costs import NO_COSTS, KnownCosts
 from archive.store.objective_names import direction_of, parse
+from archive.store.protocol_names import check_owner
 
 if TYPE_CHECKING:
     from archive.agents.ask_tell.study import AskTellStudy
@@ -61,8 +62,8 @@ def study(
     Raises:
         StudyConflictError: It exists with other values than those given.
         UnknownNameError: There is no such space or source.
-        UsageError: It is new and no space is given, the budget is less than 1, an objective or a constraint is invalid,
-            or `costs` has a name that differs from one of them by a slip.
+        UsageError: It is new and no space is given, the protocol is of another task, the budget is less than 1, an
+            objective or a constraint is invalid, or `costs` has a name that differs from one of them by a slip.
         InfeasibleError: No network meets the constraints on known costs.
     """
     from archive import spaces
@@ -94,6 +95,8 @@ def study(
     changes: dict[str, Any] = {"task": task, "protocol": protocol, "constraints": limits}
     changes |= _objectives(objective, direction, new=new)
     requested = replace(stored, **{field: value for field, value in changes.items() if value is not None})
+    if new or requested.protocol != stored.protocol:
+        check_owner(requested.task, requested.protocol)
     _check_costs(requested, costs)
     feasible = constrained(own, requested.constraints, costs)
     if feasible is not own:

@@ -11,7 +11,9 @@ comparable within one task and one name. A part with its default is left out, so
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from archive.errors import UsageError
 
@@ -56,6 +58,45 @@ class ProtocolName:
         recipe = "" if self.recipe == DEFAULT_RECIPE else RECIPE + self.recipe
         objective = "" if self.objective is None else OBJECTIVE + self.objective
         return f"{self.base}{MORPH if self.morph else ''}{recipe}{objective}"
+
+
+FAMILIES: Mapping[str, str] = MappingProxyType(
+    {
+        **{name: name for name in ("cifar10", "diabetes", "digits", "fashion-mnist", "mnist", "naval", "nb101")},
+        **{name: name for name in ("nbmacro", "protein")},
+        "nb201": "nb201-",
+        "transnas": "transnas-",
+        "csv": "csv:",
+        "npz": "npz:",
+        "table": "table:",
+    }
+)
+"""Beginning of the names of the tasks that have the protocols `FAMILY/…`, for all tasks of this package."""
+
+
+def check_owner(task: str, protocol: str) -> None:
+    """Check that a protocol is not one of another task: no trainer would train by it, and no value would be comparable.
+
+    Args:
+        task: Name of a task.
+        protocol: Name of a protocol; names that no task of this package has are free.
+
+    Raises:
+        UsageError: It belongs to another task.
+    """
+    base = ProtocolName.parse(protocol).base
+    family, slash, _ = base.partition("/")
+    beginning = FAMILIES.get(family)
+    if not slash or beginning is None or base.startswith(f"{task}/"):
+        return
+    # Noise is added to a task as TASK~SD.
+    own = task.startswith(beginning) if beginning != family else task.partition("~")[0] == family
+    if not own:
+        owner = f"the task {family}" if beginning == family else f"tasks {beginning}…"
+        raise UsageError(
+            f"the protocol {protocol!r} is of {owner}, not of {task!r}: leave it out, or give it a name such as "
+            f"{task + '/own'!r}"
+        )
 
 
 def check_word(kind: str, name: str) -> str:

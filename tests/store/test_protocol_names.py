@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.errors import UnknownNameError, UsageError
-from archive.store.protocol_names import ProtocolName, check_word, without_objective
+from archive.store.protocol_names import FAMILIES, ProtocolName, check_owner, check_word, without_objective
 from archive.trainer.tasks import registry
 
 WORDS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_./@-]{0,10}", fullmatch=True)
@@ -53,3 +53,47 @@ def test_a_task_has_each_protocol_with_each_recipe_and_objective():
 def test_a_second_name_for_one_meaning_is_unknown(name):
     with pytest.raises(UnknownNameError, match="unknown protocol of the task diabetes"):
         registry.DIABETES.protocol(name)
+
+
+def test_every_task_of_this_package_has_a_family_of_protocols():
+    for name in registry.names():
+        family = registry.get(name).protocol().name.partition("/")[0]
+        assert name.startswith(FAMILIES[family]), name
+        check_owner(name, registry.get(name).protocol().name)
+        check_owner(f"{name}~0.1", f"{family}/1+recipe:mine")
+
+
+@pytest.mark.parametrize(
+    ("task", "protocol"),
+    [
+        ("csv:houses.csv#price", "digits/1+recipe:mine"),
+        ("csv:houses.csv#price", "npz/0123456789ab"),
+        ("digits", "csv/0123456789ab"),
+        ("digits", "diabetes/1+morph"),
+        ("nb201-cifar10", "nb101/108"),
+        ("nb101", "nb201/12"),
+        ("mine", "digits/small+objective:loss"),
+        ("digits2", "digits/1"),
+    ],
+)
+def test_a_protocol_of_another_task_is_refused(task, protocol):
+    with pytest.raises(UsageError) as raised:
+        check_owner(task, protocol)
+    assert f"the protocol {protocol!r} is of " in str(raised.value) and f"not of {task!r}" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("task", "protocol"),
+    [
+        ("csv:a/b.csv#price", "csv:a/b.csv#price/own"),
+        ("csv:a/b.csv#price", "csv/0123456789ab+recipe:mine"),
+        ("nb201-cifar10~0.005", "nb201/200"),
+        ("table:t.csv#x", "table/2"),
+        ("mine", "mine/2+recipe:other"),
+        ("mine", "lab protocol 7"),
+        ("digits", "digits/own"),
+        ("digits", "our/2"),
+    ],
+)
+def test_own_and_free_names_of_protocols_are_accepted(task, protocol):
+    check_owner(task, protocol)

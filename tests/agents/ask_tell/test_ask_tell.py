@@ -21,7 +21,7 @@ from archive.errors import (
     UsageError,
 )
 from archive.spaces.darts.published import PUBLISHED
-from archive.store.records import State
+from archive.store.records import State, Study
 from tests.support.stores import cells, evaluate
 
 SPACE = spaces.get("nasbench201")
@@ -307,3 +307,14 @@ def test_a_result_of_a_deleted_study_is_not_told_to_a_new_one_of_its_name(archiv
             again.tell(told, 0.75)
     assert states(archive) == [State.RUNNING]
     assert again.tell(new, 0.5)
+
+
+def test_a_study_of_another_tasks_protocol_is_refused_and_not_stored(archive):
+    protocol = "digits/1+recipe:mine"
+    with pytest.raises(UsageError, match=r"'digits/1\+recipe:mine' is of the task digits, not of 'csv:a.csv#price'"):
+        agents.study(archive, "mine", "mlp", task="csv:a.csv#price", protocol=protocol)
+    assert archive.studies.names() == []
+    # One that an earlier version has stored is opened as before.
+    stored = Study("old", "csv:a.csv#price", protocol, "mlp", "value", budget=10, space_config=spaces.get("mlp").config)
+    archive.studies.create(stored)
+    agents.study(archive, "old", protocol=protocol)
