@@ -27,6 +27,7 @@ class DiagramNode:
         status: Result of a comparison.
         layer: Number that the box carries as `data-layer`; None for none.
         junction: Whether it is a small circle, whose label is one sign or empty.
+        dead: Whether it has no part in what the network computes: it is drawn pale.
     """
 
     label: str
@@ -38,6 +39,7 @@ class DiagramNode:
     status: Status = ""
     layer: int | None = None
     junction: bool = False
+    dead: bool = False
 
 
 @dataclass(frozen=True, slots=True)

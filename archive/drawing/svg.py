@@ -11,6 +11,8 @@ from archive.drawing.measures import DETAIL, LABEL, box_size, shortened, text_wi
 from archive.drawing.palette import KINDS, SIGNS, css
 
 HEADING_LINE = 18
+PALE = 0.45
+"""Opacity of layers that have no part in what a network computes, and of their lines."""
 _ARROW = 4
 _LEGEND = 30
 
@@ -45,7 +47,7 @@ def svg(diagram: Diagram, *, theme: Theme = "auto") -> str:
         f'<g transform="translate({_n(right)} {_n(down)})">',
         *_panels(at),
         *_frames(at),
-        *(_edge(route) for route in at.routes),
+        *(_edge(route, _pale(diagram.nodes[route.link.tail], diagram.nodes[route.link.head])) for route in at.routes),
         *_flows(diagram.flows, at),
         *(_node(node, box) for node, box in zip(diagram.nodes, at.boxes, strict=True)),
         "</g>",
@@ -106,12 +108,17 @@ def _frames(at: Placed) -> Iterator[str]:
         )
 
 
-def _edge(route: Route) -> str:
+def _pale(*nodes: DiagramNode) -> str:
+    """Return the attribute of what belongs to a dead node; no class, since few pictures need its rule."""
+    return f' opacity="{PALE}"' if any(node.dead for node in nodes) else ""
+
+
+def _edge(route: Route, pale: str) -> str:
     status = f" aa-{route.link.status}" if route.link.status else ""
     x, _, y = route.stations[-1]
     # The tip of the arrow touches the box.
     head = f"M{_n(x - _ARROW)} {_n(y - _ARROW - 1)}L{_n(x)} {_n(y)}L{_n(x + _ARROW)} {_n(y - _ARROW - 1)}"
-    return f'<path class="aa-edge{status}" d="{_curve(route.stations)}{head}"/>'
+    return f'<path class="aa-edge{status}"{pale} d="{_curve(route.stations)}{head}"/>'
 
 
 def _curve(stations: Iterable[Station]) -> str:
@@ -138,7 +145,7 @@ def _node(node: DiagramNode, box: Box) -> str:
     layer = "" if node.layer is None else f' data-layer="{node.layer}"'
     tip = f"<title>{escaped(node.tip)}</title>" if node.tip else ""
     middle = box.left + box.width / 2
-    start = f'<g class="aa-node aa-{_class_of(node)}"{layer}>{tip}'
+    start = f'<g class="aa-node aa-{_class_of(node)}"{layer}{_pale(node)}>{tip}'
     if node.junction:
         centre = box.top + box.height / 2
         circle = f'<circle class="aa-box" cx="{_n(middle)}" cy="{_n(centre)}" r="{_n(box.width / 2)}"/>'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,7 @@ from archive.architecture.codec import from_nasbench201
 from archive.architecture.diagram import diagram, svg
 from archive.architecture.diagram.gathering import gathered
 from archive.architecture.graph import Architecture
-from archive.drawing import Diagram
+from archive.drawing import Diagram, text
 from archive.spaces.darts.published import PUBLISHED
 from tests.architecture.test_folding import residual_chain
 from tests.drawing.test_layout import graphs
@@ -127,3 +128,41 @@ def test_the_words_of_a_layer(text: str) -> None:
     words = {"conv3/64": "conv3 64", "conv3/8s2": "conv3 8 /2", "res7/64": "res7 64", "max-pool": "max-pool /2"}
     assert f"{node.label} {node.detail}".strip() == words[text]
     assert node.kind == ("pool" if text == "max-pool" else "conv")
+
+
+@examples(0.5)
+@given(st.sampled_from(["nasbench201", "nasbench101"]).flatmap(members))
+def test_a_layer_on_no_way_from_input_to_output_is_pale_and_says_so(architecture: Architecture) -> None:
+    """Whether a layer counts is decided by the function: without dead layers the network is the same."""
+    canonical = architecture.canonical
+    heads = {u: [head for tail, head in canonical.edges if tail == u] for u in range(len(canonical.layers))}
+    ends = {layer.op: u for u, layer in enumerate(canonical.layers) if layer.op in ("ip", "op")}
+
+    def leads(u: int, end: int) -> bool:
+        return u == end or any(leads(head, end) for head in heads[u])
+
+    drawn = diagram(architecture)
+    for box in drawn.nodes:
+        if box.layer is None:
+            continue
+        u = box.layer
+        live = u in ends.values() or (leads(u, ends["op"]) and leads(ends["ip"], u))
+        assert box.dead is not live
+        assert ("reaches no output" in box.note) is (not live and not leads(u, ends["op"]))
+        assert live or box.note
+    dead = sum(box.dead for box in drawn.nodes)
+    picture = svg(architecture)
+    assert len(re.findall(r'<g class="aa-node[^>]* opacity="0.45"', picture)) == dead
+    assert (picture.count("opacity=") > 0) is (dead > 0)
+    lines = [str(line) for line in text(drawn)]
+    assert sum(line.endswith(("reaches no output", "gets no input")) for line in lines) == sum(
+        box.dead and not box.junction for box in drawn.nodes
+    )
+
+
+def test_a_cell_with_a_dead_branch() -> None:
+    cell = from_nasbench201("|nor_conv_3x3~0|+|none~0|none~1|+|skip_connect~0|none~1|nor_conv_1x1~2|")
+    boxes = {box.label: box for box in diagram(cell).nodes}
+    assert [boxes[name].note for name in ("nor_conv_3x3", "skip_connect", "nor_conv_1x1")] == [
+        "reaches no output", "", "gets no input",
+    ]  # fmt: skip

@@ -3,20 +3,24 @@
 - Cells of a genotype are panels side by side. Their nodes, sums of two operations, are circles with the node's number,
   as in the published pictures; the circles, and the output of each cell, are no layers.
 - In spaces without arguments, layers that are fed by the same several layers are fed through one junction.
+- In spaces that have dead ends, layers on no way from the input to the output are pale, and say so.
 - Repeated parts are drawn once, in a frame with their number (`archive.architecture.diagram.folding`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from archive.architecture.diagram.folding import folded, with_blocks
 from archive.architecture.diagram.labels import channels, node
 from archive.architecture.graph import Architecture
 from archive.architecture.layer import Edge
-from archive.architecture.operations import vocabulary
+from archive.architecture.operations import INPUT, OUTPUT, vocabulary
 from archive.drawing.diagram import Diagram, DiagramNode, Frame, Link, Panel
+
+NO_OUTPUT, NO_INPUT = "reaches no output", "gets no input"
+"""What the box of a dead layer says."""
 
 _NO_NOTES: Mapping[int, str] = {}
 
@@ -78,10 +82,43 @@ def _one_graph(architecture: Architecture, fold: bool, notes: Mapping[int, str])
         else:
             drawn.nodes.append(node(architecture, item, width[item], notes.get(item, "")))
     drawn.links = [Link(at[tail], at[head]) for tail, head in feeds]
+    if words.dead_ends:
+        _mark_dead(architecture, drawn)
     for times, inside in graph.repeats:
         members = {at[item] for item in items if _inside(item, inside)}
         drawn.frames.append(Frame(f"× {times}", frozenset(members)))
     return drawn
+
+
+def _mark_dead(architecture: Architecture, drawn: _Parts) -> None:
+    """Say of each layer, and of each junction, that is on no way from the input to the output."""
+    last = {INPUT: 0, OUTPUT: 0}
+    for place, box in enumerate(drawn.nodes):
+        if box.layer is not None and architecture.layers[box.layer].op in last:
+            last[architecture.layers[box.layer].op] = place
+    fed = _reached(last[INPUT], [(link.tail, link.head) for link in drawn.links])
+    used = _reached(last[OUTPUT], [(link.head, link.tail) for link in drawn.links])
+    for place, box in enumerate(drawn.nodes):
+        if place in last.values() or (place in fed and place in used):
+            continue
+        reason = NO_OUTPUT if place not in used else NO_INPUT
+        note = "" if box.junction else ", ".join(part for part in (box.note, reason) if part)
+        tip = f"{box.tip}: {reason}" if box.tip else reason
+        drawn.nodes[place] = replace(box, note=note, tip=tip, dead=True)
+
+
+def _reached(start: int, ways: Sequence[tuple[int, int]]) -> set[int]:
+    """Return the places that ways lead to, the first one included."""
+    heads: dict[int, list[int]] = {}
+    for tail, head in ways:
+        heads.setdefault(tail, []).append(head)
+    reached, waiting = {start}, [start]
+    while waiting:
+        for head in heads.get(waiting.pop(), ()):
+            if head not in reached:
+                reached.add(head)
+                waiting.append(head)
+    return reached
 
 
 Item = int | tuple[int, ...]
