@@ -51,6 +51,7 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
     The exit code is 3 where no result has a value that meets the constraints.
     """
     from archive.agents import recommendation
+    from archive.store.metric_units import units_of
 
     with open_archive(ctx) as archive:
         snapshot = archive.studies.snapshot(name)
@@ -79,6 +80,8 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
             print_line(f"luckiest value: {lucky.value:.4g}, {lucky.architecture_key} (#{lucky.number}){deviation}")
     else:
         print_message(unmet(snapshot) or f"the study {study.name} has no evaluation with a value yet")
+    if not as_json and items and (units := units_of(study)) is not None:
+        print_line(units)
     if not items and pareto is None:
         ctx.exit(ExitCode.NOTHING_SUCCEEDED)
 

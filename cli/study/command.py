@@ -86,6 +86,7 @@ def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
     [-1, 1], as the agent estimated it for the proposal. It is empty before the first estimate.
     """
     from archive.queue.successive_halving import Rungs
+    from archive.store.metric_units import units_of
 
     with open_archive(ctx) as archive:
         snapshot = archive.studies.snapshot(name)
@@ -110,6 +111,7 @@ def show(ctx: click.Context, name: str, every: bool, as_json: bool) -> None:
     described["budget"] = described_budget(stored.budget)
     described["objectives"] = ", ".join(map(str, stored.objectives)) if stored.further else None
     described["constraints"] = ", ".join(map(str, stored.constraints)) or None
+    described["unit"] = units_of(stored)
     fields = {**described, "counts": counts, **({} if rungs is None else {"rungs": rungs.describe()})}
     print_fields({key: value for key, value in fields.items() if value is not None and key != "best"}, 18)
     if best is not None:

@@ -70,6 +70,8 @@ def test_several_objectives_are_shown_and_grow(visit, archive):
     page.evaluate(TEXTS)
     progress.get_by_label("objective").select_option("loss")
     wait_until(lambda: page.evaluate("window.texts.has('loss')"), what="the title of the axis")
+    # They are counted from one, as on the other pages, and not named by the number of the proposal.
+    assert page.evaluate("window.texts.has('evaluations') && !window.texts.has('0')")
     assert "progress=loss" in page.url
     tell(0.125, 1.0)
     page.get_by_text("3 of 4 results are in the Pareto set").wait_for()
@@ -96,7 +98,11 @@ def test_the_page_suggests_a_trainer_only_to_what_waits(visit, archive):
     page = visit("/study?study=study")
     page.get_by_text("No trainer serves this study. Start one with: archive trainer").wait_for()
     archive.proposals.cancel(waiting.id)
-    page.get_by_text("No trainer serves this study.", exact=True).wait_for()
+    page.get_by_text("Nothing waits for a trainer.").wait_for()
+    # A finished study lacks nothing.
+    archive.studies.set_budget("study", 0)
+    page.get_by_role("heading", name="Running").wait_for(state="hidden")
+    assert page.get_by_text("trainer").filter(visible=True).count() == 0
 
 
 def test_a_map_without_a_search_asks_for_one(visit, archive):

@@ -115,6 +115,7 @@ def test_what_a_study_has_spent_counts_all_of_its_trainings(visit, archive):
         assert [sums[number] for number in sorted(by_number)] == [by_number[number] for number in sorted(by_number)]
         assert sum(each == each for each in sums if each is not None) == 4, against
     assert max(each for each in spent["epochs"] if each == each) == 9
+    assert min(each for each in spent["evaluations"] if each == each) == 1
     page.get_by_role("row").filter(has_text="study").get_by_text("6 s").wait_for()
 
 

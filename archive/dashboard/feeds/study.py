@@ -36,6 +36,7 @@ from archive.dashboard.feeds.fields import (
     WHOLE_AT,
     Row,
 )
+from archive.store.metric_units import units_of
 from archive.store.properties import CURVE, EPOCH, proposal_id, with_prefix
 from archive.store.records import State, Study, is_cancelled, sign
 from archive.store.registered_agents import agent_names
@@ -256,6 +257,7 @@ class StudyFeed(Feed):
             "space": study.space,
             "objective": study.objective,
             "direction": study.direction,
+            "unit": units_of(study),
             "objectives": [{"name": each.name, "direction": each.direction} for each in study.objectives],
             "budget": study.budget,
             "seed": study.seed,

@@ -30,6 +30,7 @@ from archive.report.contents import (
     further_objectives,
 )
 from archive.report.scales import short
+from archive.store.metric_units import units_of
 from archive.store.properties import METRIC
 from archive.store.records import Evaluation, State, sign
 from archive.store.registered_agents import agent_names, kind_of
@@ -113,6 +114,8 @@ def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
     agents = agent_names(study, results.columns["agent"])
     named = "; ".join(f"{each.name}, {each.direction}" for each in study.objectives)
     yield "objectives" if study.further else "objective", named
+    if (units := units_of(study)) is not None:
+        yield "unit", units
     if study.constraints:
         yield "constraints", ", ".join(map(str, study.constraints))
     if report.pareto is not None:

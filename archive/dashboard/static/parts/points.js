@@ -132,7 +132,9 @@ export class Points {
    */
   spent(cost) {
     const evaluated = ["COMPLETE", "PRUNED"].map((state) => this.states.indexOf(state));
-    const chosen = this.column("state").map((/** @type {number} */ state) => Number(evaluated.includes(state)));
+    const values = this.column("value");
+    // A result at a rung counts as one, before its training has ended.
+    const chosen = this.column("state").map((/** @type {number} */ state, /** @type {number} */ at) => Number(evaluated.includes(state) || (!cost && Number.isFinite(values[at]))));
     // A result without a time is the last one.
     const ended = this.column("finished").map((/** @type {number} */ at) => (at === at ? at : Infinity));
     const sums = new Float64Array(this.rows).fill(NaN);

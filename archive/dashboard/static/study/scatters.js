@@ -8,7 +8,7 @@ import { COLOURS, Scatter } from "../parts/scatter.js";
 import { whenSeen } from "../parts/timing.js";
 import { openNumber, sign, signed, study } from "./state.js";
 
-const AXES = { number: "evaluation", finished: "time", spent: "seconds of training, summed", epochs_spent: "epochs, summed" };
+const AXES = { number: "evaluations", finished: "time", spent: "seconds of training, summed", epochs_spent: "epochs, summed" };
 const COSTS = { params: "parameters", flops: "multiply-adds", latency_ms: "latency (ms)", peak_memory_bytes: "peak memory (bytes)",
   seconds: "seconds of training", epochs: "epochs" };
 
@@ -67,7 +67,7 @@ function showProgress() {
     objectives[place].name, (name) => { carry({ progress: name === objectives[0].name ? null : name }); showProgress(); })]);
   const y = points.column(objectiveColumn(place));
   const whole = points.comparable().map((each, at) => Number(each && Number.isFinite(y[at])));
-  const x = by === "spent" ? points.spent("seconds") : by === "epochs_spent" ? points.spent("epochs") : points.column(by === "finished" ? "finished" : "number");
+  const x = by === "spent" ? points.spent("seconds") : by === "epochs_spent" ? points.spent("epochs") : by === "finished" ? points.column("finished") : points.spent(null);
   const shown = y.map((/** @type {number} */ value, /** @type {number} */ at) => Number(Number.isFinite(value) && x[at] === x[at]));
   progress.show({ x, y, kind: points.column("agent"), shown, xTitle: AXES[/** @type {"number"} */ (by)], yTitle: objectives[place].name,
     time: by === "finished", lines: [{ points: improvements(x, y, whole, objectives[place].direction === "minimise" ? -1 : 1), kind: "--ink", step: true }] });

@@ -1,7 +1,7 @@
 // @ts-check
 /** What runs in a study, the workers that serve it, and which worker ran which trial when. */
 
-import { api, badge, carry, el, failed, fill, moment, networkAnchor, number, section } from "../parts/page.js";
+import { api, badge, carry, el, failed, fill, isLimited, moment, networkAnchor, number, section } from "../parts/page.js";
 import { Table } from "../parts/table.js";
 import { TimelineView, zoomOfAddress } from "../parts/timeline.js";
 import { whenSeen } from "../parts/timing.js";
@@ -29,7 +29,10 @@ export const runningCard = section("Running", running.element, list);
 export const timelineCard = section("Workers over time", timeline.element, note);
 export const refreshTimeline = whenSeen(timelineCard, load);
 
-export const showRunning = () => running.show(study.points.running);
+export function showRunning() {
+  runningCard.hidden = isFinished();
+  running.show(study.points.running);
+}
 
 /** @param {{ whole?: boolean, workers: Record<string, any> }} news */
 export function takeWorkers(news) {
@@ -42,13 +45,21 @@ export function takeWorkers(news) {
   showTrainers();
 }
 
-/** Show the trainers that serve the study, once they are known. */
+/** Whether nothing of the study is left to train: its budget is spent, and nothing waits or runs. */
+function isFinished() {
+  const { about } = study.points;
+  const { complete = 0, pruned = 0, waiting = 0, running: runs = 0 } = about.counts;
+  return isLimited(about) && complete + pruned >= about.budget && !waiting && !runs;
+}
+
+/** Show the trainers that serve the study, once they are known; of a finished study, none is missing. */
 export function showTrainers() {
+  runningCard.hidden = isFinished();
   if (!loaded) return;
   const own = [...trainers.values()].filter((each) => each.state !== "left"
     && (each.study === name || each.trials.some((/** @type {any} */ trial) => trial.study === name) || (!each.study && each.state === "idle")));
   fill(list, own.length ? el("p.workers", {}, own.map((each) => el("span", {}, badge(each.state), ` ${each.id} ${each.device ?? ""}`)))
-    : el("p.quiet", {}, `No trainer serves this study.${study.points.about.counts.waiting ? " Start one with: archive trainer" : ""}`));
+    : el("p.quiet", {}, study.points.about.counts.waiting ? "No trainer serves this study. Start one with: archive trainer" : "Nothing waits for a trainer."));
 }
 
 async function load() {

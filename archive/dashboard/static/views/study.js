@@ -63,7 +63,7 @@ function showFacts() {
     fact("proposals", Object.entries(about.counts).map(([state, count]) => [badge(state), ` ${count}  `]).flat()),
     fact("agent", about.agent ?? "–"), fact("task", about.task), fact("protocol", about.protocol), fact("space", about.space),
     fact(about.objectives.length > 1 ? "objectives" : "direction", about.objectives.length > 1
-      ? about.objectives.map((/** @type {any} */ each) => `${each.name} (${each.direction})`).join(", ") : about.direction), about.constraints.length > 0 && fact("constraints", about.constraints.join(", ")),
+      ? about.objectives.map((/** @type {any} */ each) => `${each.name} (${each.direction})`).join(", ") : about.direction), about.unit && fact("unit", about.unit), about.constraints.length > 0 && fact("constraints", about.constraints.join(", ")),
     fact("created", moment(about.created)));
 }
 
