@@ -11,13 +11,15 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
-from archive.architecture.aten import blocks, weights, wiring
+from archive.architecture.aten import blocks, recurrent, weights, wiring
 from archive.architecture.aten.signature import DTYPES, Signature, resolve
 from archive.architecture.aten.vocabulary import NAME
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import INPUT, OUTPUT
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.spaces.base import Mutation, Space, check_space, refuse_settings
+
+_NORMS = ("batch_norm", "instance_norm", "_native_batch_norm_legit_no_training")
 
 MOST_BYTES = 2**26
 """Largest constant of a network, in bytes."""
@@ -144,6 +146,8 @@ def _check_layer(architecture: Architecture, u: int, layer: Layer, n_inputs: int
             raise InvalidArchitectureError(f"the outputs must be numbered from 0, got the arguments {sorted(used)}")
         return
     signature = resolve(layer.op, layer.attributes, used.keys())
+    if layer.op in recurrent.GATES:
+        recurrent.check(layer.op, layer.attributes)
     _check_order(architecture, u, used)
     _check_weights(layer, signature)
     if layer.op == "getitem":
@@ -194,10 +198,10 @@ def _check_shapes(layer: Layer) -> None:
             raise InvalidArchitectureError(f"groups must divide the {weight[0]} channels of the weight, got {groups}")
     if layer.op in ("linear", "convolution") and weight and bias and bias != (layer.units,):
         raise InvalidArchitectureError(f"the bias of {layer.op} must have the shape [{layer.units}], got {bias}")
-    if layer.op == "batch_norm":
-        shapes = {name: weights.shape(layer, name) for name in weights.OWNED["batch_norm"] if name in layer.attributes}
+    if layer.op in _NORMS:
+        shapes = {name: weights.shape(layer, name) for name in weights.OWNED[layer.op] if name in layer.attributes}
         if len(set(shapes.values())) > 1 or any(len(one) != 1 for one in shapes.values()):
-            raise InvalidArchitectureError(f"the tensors of batch_norm must have one shape of one side, got {shapes}")
+            raise InvalidArchitectureError(f"the tensors of {layer.op} must have one shape of one side, got {shapes}")
 
 
 def _check_item(architecture: Architecture, parent: int, layer: Layer, n_inputs: int) -> None:

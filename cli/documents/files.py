@@ -102,6 +102,7 @@ class ModelImport(Document):
         study: Name of the study; null for none.
         proposal: Id of the proposal in the study.
         evaluation: Id of the result; null where the proposal waits for a trainer.
+        notes: What the architecture does otherwise than the model in training.
     """
 
     key: str
@@ -115,6 +116,7 @@ class ModelImport(Document):
     study: str | None
     proposal: str | None
     evaluation: str | None
+    notes: list[str]
 
 
 class BuiltInTable(JsonObject):

@@ -15,11 +15,10 @@ import click
 from archive.assignments import assignments
 from archive.cli.names import PROTOCOL, STUDY, TASK
 from archive.cli.parameters import Count
-from archive.cli.render import json_option, open_archive, print_fields, print_json
+from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
 from archive.errors import UsageError
 
 if TYPE_CHECKING:
-    from archive.architecture.graph import Architecture
     from archive.exchange.importers.models import Place
     from archive.store.records import Result
     from archive.trainer.intake.models import ImportedModel
@@ -89,8 +88,8 @@ def model(
     """Import a PyTorch model as an architecture of the space torch.
 
     MODULE is imported, and FACTORY called with the arguments of --set; it returns a torch.nn.Module, as
-    torchvision.models:resnet18 does. torch.export turns the model, in evaluation mode, into operations of the core set.
-    Its weights are not stored.
+    torchvision.models:resnet18 does. torch.export turns the model, in both modes, into operations of the core set. What
+    its training does otherwise than the network is said in notes. Its weights are not stored.
     """
     from archive.architecture.aten.wiring import read_input
     from archive.trainer.intake.factories import model_of
@@ -102,7 +101,7 @@ def model(
     imported = import_model(made, shapes, fold=given["fold"])
     if place is not None and result is None:
         _check_trainable(imported, place)
-    _store(ctx, imported.architecture, imported.params, imported.flops, place, result, given)
+    _store(ctx, imported, place, result, given)
 
 
 @click.command("onnx")
@@ -134,7 +133,7 @@ def onnx_file(ctx: click.Context, /, file: Path, inputs: tuple[str, ...], **give
     imported = import_model(OnnxModule(model, batch), shapes, fold=given["fold"])
     if place is not None and result is None:
         _check_trainable(imported, place)
-    _store(ctx, imported.architecture, imported.params, imported.flops, place, result, given)
+    _store(ctx, imported, place, result, given)
 
 
 def _completed(ctx: click.Context, given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -268,18 +267,17 @@ def _is_number(value: Any) -> bool:
 
 def _store(
     ctx: click.Context,
-    architecture: Architecture,
-    params: int | None,
-    flops: int | None,
+    imported: ImportedModel,
     place: Place | None,
     result: Result | None,
     given: Mapping[str, Any],
 ) -> None:
     from archive.exchange.importers.models import add_model
 
+    architecture = imported.architecture
     counted = {
-        "params": params if given["params"] is None else given["params"],
-        "flops": flops if given["flops"] is None else given["flops"],
+        "params": imported.params if given["params"] is None else given["params"],
+        "flops": imported.flops if given["flops"] is None else given["flops"],
     }
     with open_archive(ctx) as archive:
         id_ = add_model(archive, architecture, **counted, place=place, result=result)
@@ -295,8 +293,12 @@ def _store(
         "study": place and place.study,
         "proposal": id_ if in_study else None,
         "evaluation": id_ if result is not None else None,
+        "notes": list(imported.notes),
     }
+    for note in imported.notes:
+        print_message(f"note: {note}", wrap=True)
     if given["as_json"]:
         print_json(document)
     else:
-        print_fields({name: value for name, value in document.items() if value is not None}, 12)
+        shown = {name: value for name, value in document.items() if value is not None and name != "notes"}
+        print_fields(shown, 12)

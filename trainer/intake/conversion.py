@@ -9,6 +9,7 @@
 | buffer or tensor that the model fixes        | layer `constant`, with its content                               |
 | first of several outputs                     | the layer itself; `getitem` for the others                       |
 | size that depends on the batch               | text, such as `64*batch`; -1 in a view                           |
+| recurrent layer with weights of its own      | layer `lstm`, `gru` or `rnn`                                     |
 | copies, checks, sizes, places of tensors     | nothing                                                          |
 """
 
@@ -21,8 +22,6 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind, OutputKind
 
 from archive.architecture.aten import weights
 from archive.architecture.aten.signature import OperationParameter, Signature, signatures
@@ -30,8 +29,18 @@ from archive.architecture.aten.wiring import Input
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.spaces.aten import packed
+from archive.trainer.intake import recurrent, stand_ins
 from archive.trainer.intake.draft import Draft
-from archive.trainer.intake.settings import AttributeConversion, arguments_of, name_of, place, simplify
+from archive.trainer.intake.programs import ModelTensor, Program
+from archive.trainer.intake.settings import (
+    AttributeConversion,
+    arguments_of,
+    is_number,
+    is_stand_in,
+    name_of,
+    place,
+    simplify,
+)
 
 MOST_CONTENT = 2**20
 """Largest constant of an architecture, in characters of its compressed text."""
@@ -41,9 +50,10 @@ Names = dict[tuple[int, str], str]
 
 # Copies: a tensor's place and layout in memory are no part of an architecture.
 _COPIES = frozenset(["clone", "alias", "detach", "lift_fresh_copy", "contiguous"])
+_DROPOUTS = frozenset(["dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "rrelu"])
 
 
-def converted(program: ExportedProgram, inputs: Sequence[Input]) -> tuple[Architecture, Names]:
+def converted(program: Program, inputs: Sequence[Input]) -> tuple[Architecture, Names]:
     """Return the architecture of a program, and the model's name of each of its tensors.
 
     Raises:
@@ -61,17 +71,15 @@ class _Conversion:
         changed: Names of buffers that the model changes in evaluation mode, and on which its outputs depend.
     """
 
-    def __init__(self, program: ExportedProgram, inputs: Sequence[Input]) -> None:
+    def __init__(self, program: Program, inputs: Sequence[Input]) -> None:
         self.program = program
         self.draft = Draft()
-        self.tensors: dict[fx.Node, tuple[str, torch.Tensor, bool]] = {}
+        self.tensors: dict[fx.Node, ModelTensor] = program.tensors
         nodes = program.graph.nodes
         self.uses = Counter(source for node in nodes if node.op != "output" for source in node.all_input_nodes)
         self.changed = self._changed_buffers()
-        users = self._placeholders()
-        self.at = dict(zip(users, self.draft.begin(inputs), strict=True))
-        batch = users[0].meta["val"].shape[0]
-        self.settings = AttributeConversion(None if isinstance(batch, int) else batch.node.expr)
+        self.at = dict(zip(program.inputs, self.draft.begin(inputs), strict=True))
+        self.settings = AttributeConversion(None if isinstance(program.batch, int) else program.batch)
 
     def result(self) -> tuple[Architecture, Names]:
         """Convert all nodes in order."""
@@ -81,34 +89,19 @@ class _Conversion:
         return self.draft.end(self._outputs()), self.draft.names
 
     def _changed_buffers(self) -> frozenset[str]:
-        signature = self.program.graph_signature
-        nodes = {node.name: node for node in self.program.graph.nodes}
-        waiting, live = [nodes[name] for name in signature.user_outputs if name in nodes], set[str]()
+        waiting = [value for value in self.program.outputs if isinstance(value, fx.Node)]
+        live: set[fx.Node] = set()
         while waiting:
             node = waiting.pop()
-            if node.name not in live:
-                live.add(node.name)
+            if node not in live:
+                live.add(node)
                 waiting += node.all_input_nodes
-        used = {full for name, full in signature.inputs_to_buffers.items() if name in live}
-        return frozenset(used & set(signature.buffers_to_mutate.values()))
-
-    def _placeholders(self) -> list[fx.Node]:
-        """Return the nodes of the user's inputs, and keep those of tensors."""
-        users = []
-        nodes = (node for node in self.program.graph.nodes if node.op == "placeholder")
-        for node, spec in zip(nodes, self.program.graph_signature.input_specs, strict=True):
-            if spec.kind is InputKind.USER_INPUT:
-                users.append(node)
-            elif spec.target is not None:
-                known = {**self.program.state_dict, **self.program.constants}
-                self.tensors[node] = (spec.target, known[spec.target], spec.kind is InputKind.PARAMETER)
-        return users
+        used = {tensor.name for node, tensor in self.tensors.items() if node in live and not tensor.trained}
+        return frozenset(used & self.program.changes.keys())
 
     def _outputs(self) -> list[int]:
-        (node,) = (node for node in self.program.graph.nodes if node.op == "output")
-        pairs = zip(node.args[0], self.program.graph_signature.output_specs, strict=True)
-        users = [value for value, spec in pairs if spec.kind is OutputKind.USER_OUTPUT]
-        if not users or not all(isinstance(value, fx.Node) for value in users):
+        users = self.program.outputs
+        if not users or not all(isinstance(value, fx.Node) and _is_tensor(value) for value in users):
             raise UsageError(f"a model must return tensors, got {users!r:.60}")
         return [self._value(value) for value in users]
 
@@ -125,15 +118,27 @@ class _Conversion:
         source, item = node.args
         assert isinstance(source, fx.Node) and isinstance(item, int)
         position = self.at[source]
-        listed = not signatures()[name_of(source)][0].outputs
+        listed = not signatures()[self.draft.layers[position].op][0].outputs
         self.at[node] = self.draft.add("getitem", {"item": item}, {0: position}) if item or listed else position
 
     def _operation(self, node: fx.Node) -> None:
         op, by_parameter = name_of(node), arguments_of(node)
-        if op in _COPIES or (op == "dropout" and not by_parameter["p"]) or _keeps_type(node, op):
+        if (op in _COPIES and not is_stand_in(node)) or _keeps_type(node, op):
             self.at[node] = self._value(next(iter(by_parameter.values())))
             return
-        signature = _signature(node, op)
+        if op in stand_ins.RECURRENT and is_stand_in(node):
+            self._recurrent(node, op)
+            return
+        if op == "copy" and self._is_whole_copy(node):
+            self.at[node] = self._value(node.args[1])
+            return
+        if op == "empty_permuted":
+            # The order of the sides in memory is no part of an architecture.
+            op = "empty"
+            by_parameter.pop("physical_layout")
+            signature = signatures()[op][0]
+        else:
+            signature = _signature(node, op)
         attributes: dict[str, Any] = {}
         arguments: dict[int, int] = {}
         owned: dict[str, str] = {}
@@ -142,29 +147,57 @@ class _Conversion:
             if parameter.listed:
                 arguments.update({number + at: self._value(one) for at, one in enumerate(value or ()) if one})
             elif isinstance(value, fx.Node) and self._is_owned(op, parameter, value):
-                owned[parameter.name], tensor, _ = self.tensors[value]
-                attributes[parameter.name] = list(tensor.shape)
-            elif isinstance(value, fx.Node):
+                owned[parameter.name] = self.tensors[value].name
+                attributes[parameter.name] = list(self.tensors[value].values.shape)
+            elif isinstance(value, fx.Node) and not is_number(value):
                 arguments[number] = self._value(value)
             elif value is not None:
-                attributes[parameter.name] = value
+                attributes[parameter.name] = self.settings.number(node, value)
         for parameter in signature.parameters:
             if parameter.kind not in ("", "tensor") and by_parameter.get(parameter.name) is not None:
                 attributes[parameter.name] = self.settings.of(node, parameter, by_parameter[parameter.name])
+        if op == "scaled_dot_product_attention" and is_stand_in(node):
+            attributes["training_dropout_p"] = attributes.pop("dropout_p")
         simplify(op, attributes)
         self.at[node] = at = self.draft.add(op, attributes, arguments)
         if attributes.get("momentum") == "nan" and "running_mean" in owned:
             # The number of batches in the statistics; a file of ONNX has none.
             count = f"{owned['running_mean'].removesuffix('running_mean')}num_batches_tracked"
-            if count in self.program.state_dict:
+            if count in self.program.names:
                 owned["num_batches_tracked"] = count
         self.draft.names.update({(at, name): full for name, full in owned.items()})
+
+    def _recurrent(self, node: fx.Node, op: str) -> None:
+        """Add a whole recurrent layer, with its weights."""
+        arguments = arguments_of(node)
+        name, attributes = recurrent.attributes(op, arguments)
+        states = {
+            number: self._value(state)
+            for number, state in enumerate(recurrent.states(arguments), start=1)
+            if not self._is_zero(state)
+        }
+        self.at[node] = at = self.draft.add(name, attributes, {0: self._value(arguments["input"]), **states})
+        names = recurrent.weight_names(name, attributes)
+        for weight, source in zip(names, arguments["params"], strict=True):
+            self.draft.names[at, weight] = self.tensors[source].name
+
+    def _is_zero(self, node: fx.Node) -> bool:
+        """Return whether a state is that of the beginning, which a layer has by itself."""
+        layer = self.draft.layers[self._value(node)]
+        return layer.op == "full" and layer.attributes.get("fill_value") == 0
+
+    def _is_whole_copy(self, node: fx.Node) -> bool:
+        """Return whether a dropout, which changes its input in place, is copied into that."""
+        source, values = node.args[:2]
+        assert isinstance(source, fx.Node) and isinstance(values, fx.Node)
+        same = source.meta["val"].shape == values.meta["val"].shape
+        return same and (self._value(source) == self._value(values) or name_of(values) in _DROPOUTS)
 
     def _is_owned(self, op: str, parameter: OperationParameter, node: fx.Node) -> bool:
         if node not in self.tensors or parameter.name not in weights.OWNED.get(op, ()):
             return False
         # Each layer of a shared batch normalisation has statistics of its own.
-        return parameter.name in weights.BUFFERS or (self.tensors[node][2] and self.uses[node] == 1)
+        return parameter.name in weights.BUFFERS or (self.tensors[node].trained and self.uses[node] == 1)
 
     def _value(self, node: Any) -> int:
         """Return the position of the layer whose output a node is; a tensor of the model becomes a layer."""
@@ -187,9 +220,13 @@ class _Conversion:
         return self.at[node]
 
 
+def _is_tensor(node: fx.Node) -> bool:
+    return isinstance(node.meta.get("val"), torch.Tensor)
+
+
 def _signature(node: fx.Node, op: str) -> Signature:
     assert isinstance(node.target, torch._ops.OpOverload)
-    overload = node.target._overloadname.replace("default", "")
+    overload = "" if is_stand_in(node) else node.target._overloadname.replace("default", "")
     for signature in signatures().get(op, ()):
         if signature.overload == overload:
             return signature

@@ -2,10 +2,9 @@
 
     model ──torch.export──> operations of PyTorch ──stand-ins, decomposition──> those of the core set and of `KEPT`
 
-Decomposition fixes the behaviour of batch normalisation and dropout to training or evaluation. Stand-ins, operations
-without a decomposition, pass through it unchanged and mean the operation in both. Circular padding has one too: its
-decomposition has the lengths of the import. A batch normalisation whose statistics are the mean of all batches has no
-momentum, which is exported as NaN.
+A model is traced in evaluation mode, and in training mode where it may be another network then. Both traces become one
+program (`merging`). A batch normalisation whose statistics are the mean of all batches has no momentum, which is
+exported as NaN.
 """
 
 from __future__ import annotations
@@ -20,53 +19,65 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
-from torch.export import Dim, ExportedProgram, exported_program
+from torch.export import ExportedProgram, exported_program
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from archive.architecture.aten.wiring import Input
 from archive.errors import UsageError
-from archive.trainer.intake.settings import arguments_of
-from archive.trainer.intake.signatures import KEPT
-
-STAND_INS = "archive_intake"
-"""Namespace of the stand-ins."""
-
-_MODES = ("batch_norm", "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
-# Not 1, which torch.export would take for a constant.
-_BATCH = 2
-
-_library: Any = None
+from archive.trainer.intake import merging, tracing
+from archive.trainer.intake.alignment import aligned
+from archive.trainer.intake.modes import has_own_training, own_steps, replace
+from archive.trainer.intake.onnx_graphs.module import OnnxModule
+from archive.trainer.intake.programs import Program, read_program
+from archive.trainer.intake.signatures import DECOMPOSED, KEPT
 
 
-def exported(model: nn.Module, inputs: Sequence[Input]) -> ExportedProgram:
-    """Return a model in evaluation mode as operations of the vocabulary; its own mode is restored.
+class Export(NamedTuple):
+    """An exported model.
+
+    Attributes:
+        program: Its operations, of both modes.
+        notes: What the program does otherwise in training than the model, a line each.
+    """
+
+    program: Program
+    notes: tuple[str, ...]
+
+
+def exported(model: nn.Module, inputs: Sequence[Input], *, inference: bool = False) -> Export:
+    """Return a model as operations of the vocabulary; its own modes are restored.
 
     Args:
         model: The model. On the device `meta`, no weights are needed.
         inputs: Its inputs, in the order of its `forward`; all have the batch as a further first side.
+        inference: Whether the model has no training mode, as a file; what may follow the mode does then.
 
     Raises:
         UsageError: The model cannot be exported; the message names the place in its code and the way out.
     """
-    modes = [(module, module.training) for module in model.modules()]
-    cumulative = [module for module in model.modules() if isinstance(module, _BatchNorm) and module.momentum is None]
-    model.eval()
     try:
-        # In evaluation mode, PyTorch has 0 for it, which would mean statistics that never change.
-        for norm in cumulative:
-            norm.momentum = math.nan
-        with _quiet(), torch.no_grad():
-            program = _traced(model, _examples(model, inputs))
-            _stand_in(program)
-            return _decomposed(program)
+        with modes_kept(model), _quiet():
+            return _exported(model, tracing.examples_of(model, inputs), inference)
     except UsageError:
         raise
     except Exception as error:
         raise UsageError(_reason(model, error)) from error
+
+
+@contextmanager
+def modes_kept(model: nn.Module) -> Iterator[None]:
+    """Restore the mode of each module afterwards; meanwhile, no batch normalisation is without a momentum."""
+    modes = [(module, module.training) for module in model.modules()]
+    cumulative = [module for module in model.modules() if isinstance(module, _BatchNorm) and module.momentum is None]
+    try:
+        # In evaluation mode, PyTorch has 0 for it, which would mean statistics that never change.
+        for norm in cumulative:
+            norm.momentum = math.nan
+        yield
     finally:
         for module, mode in modes:
             module.training = mode
@@ -74,40 +85,120 @@ def exported(model: nn.Module, inputs: Sequence[Input]) -> ExportedProgram:
             norm.momentum = None
 
 
-def _traced(model: nn.Module, examples: tuple[torch.Tensor, ...]) -> ExportedProgram:
-    collection: Any = torch.export.ShapesCollection
-    batch, shapes = Dim("batch", min=1), collection()
-    for example in examples:
-        # By tensor: a nested list would have to follow the signature of `forward`.
-        shapes[example] = {0: batch}
-    return torch.export.export(model, examples, dynamic_shapes=shapes, strict=False)
+def _exported(model: nn.Module, examples: tuple[torch.Tensor, ...], inference: bool) -> Export:
+    notes = [] if inference else _state_notes(model)
+    model.eval()
+    with tracing.readers_of_mode() as readers, tracing.own_gradients() as functions:
+        evaluation = tracing.traced(model, examples)
+    training = None
+    model.train()
+    if not inference and has_own_training(model, readers, evaluation):
+        try:
+            with tracing.own_gradients() as others:
+                training = tracing.traced(model, examples)
+            functions |= others
+        except Exception as error:
+            notes.append(
+                f"in training mode the model cannot be exported ({_first_line(error):.160}): what it computes in "
+                "training alone is left out"
+            )
+    if functions:
+        notes.append(
+            f"{', '.join(sorted(functions))} of the model has a backward pass of its own, and the network has the "
+            "gradients of PyTorch's operations"
+        )
+    program = _joint(evaluation, training, notes)
+    if steps := own_steps(evaluation):
+        notes.append(f"the steps of {shown_names(steps, 'module')} are layers: its weights are computed or shared")
+    return Export(program, tuple(notes))
 
 
-def _examples(model: nn.Module, inputs: Sequence[Input]) -> tuple[torch.Tensor, ...]:
-    device = next((tensor.device for tensor in (*model.parameters(), *model.buffers())), torch.device("cpu"))
-    return tuple(torch.zeros((_BATCH, *one.shape), dtype=getattr(torch, one.dtype), device=device) for one in inputs)
+def _joint(evaluation: ExportedProgram, training: ExportedProgram | None, notes: list[str]) -> Program:
+    """Return one program of both traces, and add what it leaves out to the notes."""
+    if training is None:
+        replace(evaluation, None, {})
+        return _decomposed(evaluation)
+    before, after = read_program(evaluation), read_program(training)
+    notes += _training_notes(before, after)
+    pairs = aligned(before, after)
+    replace(evaluation, training, pairs)
+    if not merging.differs(before, after, pairs):
+        return _decomposed(evaluation)
+    if merging.is_safe(before, after, pairs):
+        merging.merge(before, after, pairs)
+        evaluation.graph.lint()
+        evaluation.graph_module.recompile()
+        return _decomposed(evaluation)
+    before, after = _decomposed(evaluation), _decomposed(training)
+    return merging.merge(before, after, aligned(before, after))
 
 
-def _decomposed(program: ExportedProgram) -> ExportedProgram:
+def _state_notes(model: nn.Module) -> list[str]:
+    """Return what a model's state says about its training, and no network can have."""
+    notes = []
+    frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
+    if frozen:
+        notes.append(
+            f"the model does not train {shown_names(frozen, 'parameter')} (requires_grad is False), and the network "
+            "does"
+        )
+    evaluated = [name for name, module in model.named_modules() if model.training and not module.training]
+    model.train()
+    modules = dict(model.named_modules())
+    changed = [name for name in evaluated if modules[name].training and not list(modules[name].children())]
+    if changed:
+        notes.append(
+            f"{shown_names(changed, 'module')} of the model {'is' if len(changed) == 1 else 'are'} in evaluation mode, "
+            "and in the network all follow its mode: override train() to keep them so"
+        )
+    return notes
+
+
+def _training_notes(evaluation: Program, training: Program) -> list[str]:
+    notes = []
+    changed = merging.changed_buffers(training) - merging.changed_buffers(evaluation)
+    names = sorted(name for name in changed if not name.endswith("num_batches_tracked"))
+    if names:
+        notes.append(
+            f"in training the model changes {shown_names(names, 'buffer')}, and the network has the values of the "
+            "import"
+        )
+    if len(training.outputs) != len(evaluation.outputs):
+        notes.append(
+            f"in training the model returns {len(training.outputs)} tensors, and in evaluation "
+            f"{len(evaluation.outputs)}: the network returns those of evaluation"
+        )
+    return notes
+
+
+def shown_names(names: Sequence[str], noun: str) -> str:
+    """Return some names as a text: `the buffers a, b and 3 more`."""
+    listed = ", ".join(names[:3])
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"the {noun}{'s' if len(names) > 1 else ''} {listed}{more}"
+
+
+def _decomposed(program: ExportedProgram) -> Program:
     """Return a program after its decomposition to the core set and the operations that are kept.
 
     `run_decompositions` overrides all composite operations of PyTorch meanwhile, which takes longer than the rest of
     the import of a small model. They decompose by themselves: only those that are kept need an override.
     """
     torch_export: Any = exported_program
-    try:
-        kept, table = _overrides()
-        decomposed: ExportedProgram = torch_export._decompose_exported_program(
-            program,
-            cia_to_decomp=kept,
-            python_decomp_table=dict(table),
-            joint_loss_index=None,
-            decompose_custom_triton_ops=False,
-        )
-    except (AttributeError, TypeError):
-        # Private functions, which another release of PyTorch may lack or change.
-        decomposed = program.run_decompositions(_table())
-    return decomposed
+    with torch.no_grad():
+        try:
+            kept, table = _overrides()
+            decomposed: ExportedProgram = torch_export._decompose_exported_program(
+                program,
+                cia_to_decomp=kept,
+                python_decomp_table=dict(table),
+                joint_loss_index=None,
+                decompose_custom_triton_ops=False,
+            )
+        except (AttributeError, TypeError):
+            # Private functions, which another release of PyTorch may lack or change.
+            decomposed = program.run_decompositions(_table())
+    return read_program(decomposed)
 
 
 @cache
@@ -122,46 +213,10 @@ def _overrides() -> tuple[dict[Any, Any], dict[Any, Any]]:
 def _table() -> Any:
     """Return the decompositions to the core set, without those of the operations that are kept."""
     table: Any = torch.export.default_decompositions()
-    # Of `pad`, the circular one alone is kept, by its stand-in.
-    for name in set(KEPT) - {"pad"}:
+    for name in set(KEPT) - {*DECOMPOSED}:
         base, _, overload = name.partition(".")
         table.pop(getattr(getattr(torch.ops.aten, base), overload or "default"), None)
     return table
-
-
-def _stand_in(program: ExportedProgram) -> None:
-    """Replace operations whose decomposition depends on the mode, or on lengths."""
-    _define()
-    for node in program.graph.nodes:
-        for name in (*_MODES, "pad"):
-            if node.op == "call_function" and node.target is getattr(torch.ops.aten, name).default:
-                if name != "pad" or arguments_of(node).get("mode") == "circular":
-                    node.target = getattr(getattr(torch.ops, STAND_INS), name).default
-    program.graph_module.recompile()
-
-
-def _define() -> None:
-    """Register the stand-ins, once in a process."""
-    global _library
-    if _library is not None:
-        return
-    make: Any = torch.library.Library
-    _library = make(STAND_INS, "DEF")
-    for name in (*_MODES, "pad"):
-        schema = str(getattr(torch.ops.aten, name).default._schema).removeprefix("aten::")
-        _library.define(schema)
-        _library.impl(name, _padded if name == "pad" else _like, "CompositeExplicitAutograd")
-
-
-def _like(x: torch.Tensor, *_: Any) -> torch.Tensor:
-    return torch.empty_like(x)
-
-
-def _padded(x: torch.Tensor, pad: Sequence[int], *_: Any) -> torch.Tensor:
-    sides = list(x.shape)
-    for axis, (before, after) in enumerate(zip(pad[::2], pad[1::2], strict=True), start=1):
-        sides[-axis] += before + after
-    return x.new_empty(sides)
 
 
 @contextmanager
@@ -182,12 +237,15 @@ def _quiet() -> Iterator[None]:
 
 
 def _reason(model: nn.Module, error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # What follows is for the authors of exporters.
-    first = re.split(r" \(unhinted| For more information", (lines or [type(error).__name__])[0])[0].rstrip(".!")
     place = _place(error)
     where = f" at {place}" if place else ""
-    return f"{type(model).__name__} cannot be exported{where}: {first:.300}{_way_out(error)}"
+    return f"{type(model).__name__} cannot be exported{where}: {_first_line(error):.300}{_way_out(model, error)}"
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # What follows is for the authors of exporters.
+    return re.split(r" \(unhinted| For more information", (lines or [type(error).__name__])[0])[0].rstrip(".!")
 
 
 def _place(error: Exception) -> str:
@@ -204,7 +262,7 @@ def _place(error: Exception) -> str:
     return f"{Path(innermost.filename).name}:{innermost.lineno} in {innermost.name} ({innermost.line:.80})"
 
 
-def _way_out(error: Exception) -> str:
+def _way_out(model: nn.Module, error: Exception) -> str:
     text = f"{type(error).__name__} {error}"
     if "data-dependent" in text or "DataDependent" in text:
         return (
@@ -212,5 +270,16 @@ def _way_out(error: Exception) -> str:
             "use torch.where, or leave the branch out of forward"
         )
     if "Constraint" in text or "specialized" in text:
+        if isinstance(model, OnnxModule):
+            return "; the graph of the file takes batches of one size: export the model with a batch of any size"
+        if any(isinstance(part, nn.RNNBase) and not part.batch_first for part in model.modules()):
+            return "; the first side is the batch: recurrent layers need batch_first=True"
         return "; the model must take a batch of any size: use x.shape[0] instead of a number"
+    if "in output, which is not a known type" in text:
+        return (
+            "; a model must return tensors: a causal language model does without its cache, as with a factory that "
+            "sets model.config.use_cache = False, or whose forward returns model(x, use_cache=False).logits"
+        )
+    if "fake tensor in the exported program" in text:
+        return "; .data of a tensor has no graph: use .detach()"
     return ""

@@ -10,7 +10,7 @@ makes layers of these. `onnx_graphs` makes the model from a file instead.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
@@ -20,9 +20,11 @@ from archive.architecture.aten.folding import unfold
 from archive.architecture.aten.vocabulary import NAME
 from archive.architecture.aten.wiring import Input
 from archive.architecture.graph import Architecture
-from archive.errors import InvalidArchitectureError, UsageError
+from archive.errors import ArchiveError, InvalidArchitectureError, UsageError, first_line
+from archive.trainer.intake import checking
 from archive.trainer.intake.conversion import converted
 from archive.trainer.intake.exporting import exported
+from archive.trainer.intake.onnx_graphs.module import OnnxModule
 from archive.trainer.nn import costs
 from archive.trainer.nn.aten import network
 
@@ -38,12 +40,14 @@ class ImportedModel:
             indices.
         names: Name in the model of each tensor, by the position of its layer in the canonical form, without folding,
             and its attribute (`shape` of a `parameter`).
+        notes: What the network does otherwise than the model, a line each.
     """
 
     architecture: Architecture
     params: int
     flops: int | None
     names: Mapping[tuple[int, str], str]
+    notes: tuple[str, ...] = ()
 
     def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
         """Return the state of the model by the names of the network that is built from the architecture."""
@@ -54,8 +58,8 @@ class ImportedModel:
 def import_model(model: nn.Module, inputs: Sequence[Input], *, fold: bool = False) -> ImportedModel:
     """Return the architecture of a model in evaluation mode.
 
-    What a module does in training alone by a branch of its own, such as stochastic depth, is not part of it. Batch
-    normalisation and dropout are, and behave in a rebuilt model as the mode says.
+    What a module does in training alone, such as dropout or stochastic depth, is part of it. What cannot be is said in
+    the notes.
 
     Args:
         model: The model; numbers that are not float32 become so.
@@ -67,17 +71,61 @@ def import_model(model: nn.Module, inputs: Sequence[Input], *, fold: bool = Fals
     """
     if not inputs:
         raise UsageError("a model needs the shape of an input, as in 3x224x224")
-    architecture, names = converted(exported(model.float(), inputs), inputs)
+    program, notes = exported(model.float(), inputs, inference=isinstance(model, OnnxModule))
+    try:
+        architecture, names = converted(program, inputs)
+    except ArchiveError:
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"{type(model).__name__} cannot be imported: {type(error).__name__}: {first_line(error, 200)}"
+        ) from error
     try:
         spaces.get(NAME).validate(architecture)
     except InvalidArchitectureError as error:
         raise UsageError(f"{type(model).__name__} gives no network of the space {NAME}: {error}") from error
     position = {old: new for new, old in enumerate(architecture.canonical_order)}
-    counted = len(inputs) == 1 and inputs[0].dtype == "float32"
-    return ImportedModel(
-        folding.fold(architecture) if fold else architecture,
+    imported = ImportedModel(
+        architecture,
         costs.params(model),
-        # Of the network, which takes a batch of any size: the model may take that of its file alone.
-        costs.flops(network.without_weights(architecture), inputs[0].shape) if counted else None,
+        _flops(architecture, inputs),
         {(position[at], name): full for (at, name), full in names.items()},
+        notes,
     )
+    imported = replace(imported, notes=(*notes, *_differences(imported, model, inputs)))
+    return replace(imported, architecture=folding.fold(architecture)) if fold else imported
+
+
+def _flops(architecture: Architecture, inputs: Sequence[Input]) -> int | None:
+    if len(inputs) > 1 or inputs[0].dtype != "float32":
+        return None
+    try:
+        # Of the network, which takes a batch of any size: the model may take that of its file alone.
+        return costs.flops(network.without_weights(architecture), inputs[0].shape)
+    except (RuntimeError, TypeError, ValueError, NotImplementedError):
+        # A batch of one is too small for a network that normalises by the batch, and not all can run without values.
+        return None
+
+
+def _differences(imported: ImportedModel, model: nn.Module, inputs: Sequence[Input]) -> list[str]:
+    """Return what the network computes otherwise than the model in training; those without values are not compared.
+
+    Raises:
+        UsageError: It computes other outputs in evaluation mode.
+    """
+    if any(tensor.is_meta for tensor in (*model.parameters(), *model.buffers())):
+        return []
+    if (imported.flops or 0) > checking.MOST_MULTIPLICATIONS:
+        return []
+    layers = imported.architecture.canonical.layers
+    names = {network.tensor_name(layers[at], at, name): full for (at, name), full in imported.names.items()}
+    again = network.rebuilt(imported.architecture)
+    again.load_state_dict(imported.state_dict(model))
+    share, lines = checking.differences(model, again, names, inputs)
+    if share > checking.MOST_DIFFERENCE:
+        raise UsageError(
+            f"the network of {type(model).__name__} would compute other outputs than the model, by {share:.2g} of the "
+            "largest: it has an operation that cannot be imported"
+        )
+    # What a note says already need not be measured.
+    return [] if imported.notes or isinstance(model, OnnxModule) else lines

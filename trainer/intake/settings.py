@@ -10,8 +10,9 @@ import torch
 from torch import fx
 
 from archive.architecture.aten.signature import OperationParameter
-from archive.architecture.aten.sizes import BATCH, is_size
+from archive.architecture.aten.sizes import BATCH, is_number_text, is_size
 from archive.errors import UsageError
+from archive.trainer.intake import stand_ins
 
 # The largest index, which stands for the end of a side.
 _END = 2**63 - 1
@@ -42,6 +43,14 @@ class AttributeConversion:
             return self._list(node, [self._one(node, one) for one in value])
         return self._one(node, value)
 
+    def number(self, node: fx.Node, value: Any) -> Any:
+        """Return the attribute of a number that stands for a tensor: a number, or the text of a size.
+
+        Raises:
+            UsageError: It depends on a size that is not the batch.
+        """
+        return self._one(node, value)
+
     def _list(self, node: fx.Node, values: list[Any]) -> list[Any]:
         # Lists of the database hold values of one kind.
         if any(isinstance(value, str) for value in values):
@@ -58,6 +67,8 @@ class AttributeConversion:
             value = value.meta["val"]
         if isinstance(value, torch.SymInt):
             return self._size(node, value.node.expr)
+        if isinstance(value, torch.SymFloat):
+            return self._real(node, value.node.expr)
         if isinstance(value, float) and not math.isfinite(value):
             return str(value)
         if isinstance(value, torch.dtype):
@@ -73,6 +84,43 @@ class AttributeConversion:
         if expression.free_symbols != {self._symbol} or not is_size(text):
             raise UsageError(f"{name_of(node)} has a size that depends on values of a tensor: {text:.60}{place(node)}")
         return text
+
+    def _real(self, node: fx.Node, expression: Any) -> float | str:
+        if expression.is_number:
+            return float(expression)
+        text = _written(expression, str(self._symbol))
+        if expression.free_symbols != {self._symbol} or text is None or not is_number_text(text):
+            raise UsageError(
+                f"{name_of(node)} has a number that no attribute can hold: {expression!s:.60}{place(node)}"
+            )
+        return text
+
+
+def is_number(node: fx.Node) -> bool:
+    """Return whether a node is a size, or computed from sizes, and no tensor."""
+    return isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool, int, float))
+
+
+def is_stand_in(node: fx.Node) -> bool:
+    """Return whether a node is a stand-in (`archive.trainer.intake.stand_ins`)."""
+    return isinstance(node.target, torch._ops.OpOverload) and node.target.namespace == stand_ins.NAMESPACE
+
+
+def _written(expression: Any, symbol: str) -> str | None:
+    """Return a real number that depends on the batch as a text; None if no text has its operations."""
+    name = type(expression).__name__
+    if not expression.args:
+        text = str(expression).replace(symbol, BATCH)
+        return f"({text})" if text.startswith("-") else text
+    parts = [_written(part, symbol) for part in expression.args]
+    if any(part is None for part in parts):
+        return None
+    written = [str(part) for part in parts]
+    if name in ("ToFloat", "Identity"):
+        return written[0]
+    signs = {"Add": " + ", "Mul": "*", "FloatTrueDiv": "/", "IntTrueDiv": "/", "FloatPow": "**", "Pow": "**"}
+    signs |= {"PowByNatural": "**", "FloorDiv": "//"}
+    return f"({signs[name].join(written)})" if name in signs else None
 
 
 def simplify(op: str, attributes: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ import torch
 
 KEPT = (
     *("batch_norm", "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"),
+    *("instance_norm", "rrelu"),
     *("linear", "scaled_dot_product_attention", "prelu", "roll"),
     *("silu", "hardswish", "hardsigmoid", "softplus", "mish"),
     *(f"upsample_{kind}.vec" for kind in ("nearest1d", "nearest3d", "linear1d", "trilinear3d", "bicubic2d")),
@@ -20,14 +21,22 @@ KEPT = (
     *(f"{kind}_pad{sides}d" for kind in ("reflection", "replication") for sides in (1, 2, 3)),
     *("pad", "im2col"),
     *("adaptive_max_pool2d", "bernoulli.p", "erfc"),
+    *("_upsample_bicubic2d_aa.vec", "_upsample_bilinear2d_aa.vec", "unfold", "histc"),
+    *("exponential", "uniform", "normal_functional", "rand_like", "randn_like"),
 )
 """Operations beside the core set.
 
 Those of the first line behave differently in training, which their decompositions would freeze. Those of the next two
 are one layer of a network, and several operations of the core set. Interpolations, paddings and windows are computed by
 indices and weights there, which would be those of the imported lengths at every other; `pad` is kept where it is
-circular. The last have no decomposition.
+circular. The last two lines have no decomposition; theirs are random numbers.
 """
+
+DECOMPOSED = (
+    *("batch_norm", "instance_norm", "rrelu", "pad"),
+    *("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"),
+)
+"""Operations of `KEPT` that are decomposed, unless they are stand-ins (`archive.trainer.intake.stand_ins`)."""
 
 _LEFT_OUT = re.compile(r"_backward$|^sym_|^resize_$|^empty_strided$|^_local_scalar_dense$")
 

@@ -16,7 +16,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from archive.architecture.aten.sizes import INFINITIES, is_size
+from archive.architecture.aten.sizes import INFINITIES, is_number_text, is_size
 from archive.errors import InvalidArchitectureError
 
 KINDS = {
@@ -49,6 +49,8 @@ _DEFAULTS: Mapping[str, Mapping[str, str]] = {
     "_softmax": {"half_to_float": "False"},
     "_log_softmax": {"half_to_float": "False"},
     "batch_norm": {"momentum": "0.1", "eps": "1e-05"},
+    "instance_norm": {"momentum": "0.1", "eps": "1e-05"},
+    "_native_batch_norm_legit_no_training": {"momentum": "0.1", "eps": "1e-05"},
     "native_layer_norm": {"eps": "1e-05"},
     "native_group_norm": {"eps": "1e-05"},
 }
@@ -56,6 +58,8 @@ _DEFAULTS: Mapping[str, Mapping[str, str]] = {
 
 MODES: Mapping[str, str] = {
     "batch_norm": "training",
+    "instance_norm": "use_input_stats",
+    "rrelu": "training",
     **dict.fromkeys(("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"), "train"),
 }
 """Operation to the parameter that the mode of the whole network decides, and no attribute."""
@@ -187,9 +191,16 @@ def signatures() -> Mapping[str, tuple[Signature, ...]]:
     file = resources.files("archive.architecture.aten") / "signatures.txt"
     by_operation: dict[str, tuple[Signature, ...]] = {}
     for line in (*file.read_text(encoding="utf-8").splitlines(), *_OWN):
-        signature = parsed(line)
+        signature = parsed(_extended(line))
         by_operation[signature.operation] = (*by_operation.get(signature.operation, ()), signature)
     return by_operation
+
+
+def _extended(line: str) -> str:
+    """Return the signature of an operation with the parameters that it has here alone."""
+    name, _, parameters = line.partition("(")
+    added = _ADDED.get(name)
+    return f"{name}({parameters.replace(') ->', f', {added}) ->', 1)}" if added else line
 
 
 def parsed(line: str) -> Signature:
@@ -207,12 +218,25 @@ def parsed(line: str) -> Signature:
     return Signature(operation, overload or "", tuple(parameters), outputs)
 
 
+_ADDED = {"scaled_dot_product_attention": "float training_dropout_p=0.0"}
+"""Operation to parameters that PyTorch does not have: a dropout that follows the mode of the network."""
+
+_RECURRENT = (
+    "int input_size, int hidden_size, int num_layers=1, bool bias=True, bool batch_first=False, float dropout=0.0, "
+    "bool bidirectional=False"
+)
+
 _OWN = (
     "getitem(Tensor self, int item) -> Tensor",
     "parameter(int[] shape) -> Tensor",
     "constant(int[] shape, str dtype, str content) -> Tensor",
     "block_start(Tensor self, int times) -> Tensor",
     "block_end(Tensor self) -> Tensor",
+    "by_mode(Tensor training, Tensor evaluation) -> Tensor",
+    "detach(Tensor self) -> Tensor",
+    f"lstm(Tensor input, Tensor? h0=None, Tensor? c0=None, {_RECURRENT}, int proj_size=0) -> (Tensor, Tensor, Tensor)",
+    f"gru(Tensor input, Tensor? h0=None, {_RECURRENT}) -> (Tensor, Tensor)",
+    f'rnn(Tensor input, Tensor? h0=None, {_RECURRENT}, str nonlinearity="tanh") -> (Tensor, Tensor)',
 )
 """Operations that PyTorch does not have; see `archive.architecture.aten.vocabulary`."""
 
@@ -231,7 +255,8 @@ def _parameter(operation: str, text: str, keyword: bool) -> OperationParameter:
 def _fits(parameter: OperationParameter, value: Any) -> bool:
     if parameter.kind == "tensor":
         shape = isinstance(value, tuple) and all(type(side) is int and side >= 0 for side in value)
-        return shape or (type(value) in (int, float, bool) and not parameter.listed)
+        number = type(value) in (int, float, bool) or (isinstance(value, str) and is_number_text(value))
+        return shape or (number and not parameter.listed)
     if parameter.name == "dtype":
         return value in DTYPES
     if isinstance(value, tuple):
@@ -241,7 +266,7 @@ def _fits(parameter: OperationParameter, value: Any) -> bool:
 
 def _is(kind: str, value: Any) -> bool:
     if isinstance(value, str) and kind in ("size", "number"):
-        return is_size(value) or (kind == "number" and value in INFINITIES)
+        return is_size(value) or (kind == "number" and (value in INFINITIES or is_number_text(value)))
     if kind == "number":
         # Elements of a tensor of truth values are numbers as well.
         return type(value) in (int, float, bool)

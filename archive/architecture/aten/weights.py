@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from archive.architecture.aten import recurrent
 from archive.architecture.layer import Layer
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ OWNED: dict[str, tuple[str, ...]] = {
     "_embedding_bag": ("weight",),
     "prelu": ("weight",),
     "batch_norm": ("weight", "bias", "running_mean", "running_var"),
+    "instance_norm": ("weight", "bias", "running_mean", "running_var"),
+    "_native_batch_norm_legit_no_training": ("weight", "bias", "running_mean", "running_var"),
     "native_layer_norm": ("weight", "bias"),
     "native_group_norm": ("weight", "bias"),
 }
@@ -38,12 +41,16 @@ _PASSES = frozenset("pool norm rectifier sigmoid attention elementwise reduction
 
 def shape(layer: Layer, name: str) -> tuple[int, ...]:
     """Return the shape of an owned tensor; empty if the layer does not own it."""
+    if layer.op in recurrent.GATES:
+        return recurrent.shapes(layer.op, layer.attributes).get(name, ())
     value = layer.attributes.get(name)
     return tuple(side for side in value if isinstance(side, int)) if isinstance(value, tuple) else ()
 
 
 def owned(layer: Layer) -> list[str]:
     """Return the names of the tensors that a layer owns."""
+    if layer.op in recurrent.GATES:
+        return list(recurrent.shapes(layer.op, layer.attributes))
     return [name for name in OWNED.get(layer.op, ()) if isinstance(layer.attributes.get(name), tuple)]
 
 
@@ -54,6 +61,8 @@ def units(layer: Layer) -> int | None:
         if len(sides) < 3:
             return None
         return sides[1] * _whole(layer, "groups") if layer.attributes.get("transposed") else sides[0]
+    if layer.op in recurrent.GATES:
+        return recurrent.features(layer.attributes)
     if layer.op in ("embedding", "_embedding_bag"):
         return next(iter(shape(layer, "weight")[1:]), None)
     name, at = _LAST.get(layer.op, ("", 0))
@@ -83,6 +92,9 @@ def fan_in(layer: Layer) -> int:
     if layer.op == "convolution":
         sides = shape(layer, "weight")
         return sides[0] // max(_whole(layer, "groups"), 1) if layer.attributes.get("transposed") else sides[1]
+    if layer.op in recurrent.GATES:
+        sides = recurrent.shapes(layer.op, layer.attributes).values()
+        return max(sum(math.prod(each) for each in sides) // recurrent.features(layer.attributes), 1)
     name, at = _FIRST.get(layer.op, ("", 0))
     return next(iter(shape(layer, name)[at:]), 1)
 
@@ -103,6 +115,8 @@ def trained(layer: Layer) -> int:
     """Return the number of trained numbers that a layer owns."""
     if layer.op == "parameter":
         return math.prod(shape(layer, "shape"))
+    if layer.op in recurrent.GATES:
+        return sum(math.prod(sides) for sides in recurrent.shapes(layer.op, layer.attributes).values())
     owned = [name for name in OWNED.get(layer.op, ()) if name not in BUFFERS and name in layer.attributes]
     return sum(math.prod(shape(layer, name)) for name in owned)
 

@@ -71,10 +71,10 @@ def test_biases_have_the_bounds_of_torch(case: str) -> None:
         assert 0.9 * theirs < drawn[name].abs().max().item() < 1.1 * theirs, name
 
 
-def test_recurrent_matrices_have_the_bounds_of_their_own_fan_in() -> None:
+def test_a_recurrent_layer_has_the_bounds_of_torch() -> None:
     model, shape = Applied(lambda x, part: part(x)[0], nn.LSTM(16, 64, batch_first=True)), (3, 16)
     drawn = initial(model, *shape)
-    for name, fan_in in (("ih", 16), ("hh", 64)):
+    for name, fan_in in (("ih", 64), ("hh", 64)):
         for tensor in (drawn[f"part0.weight_{name}_l0"], drawn[f"part0.bias_{name}_l0"]):
             assert 0.9 * fan_in**-0.5 < tensor.abs().max() <= fan_in**-0.5
 

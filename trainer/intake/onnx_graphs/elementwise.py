@@ -117,7 +117,14 @@ def _product(x: Tensor, sides: list[int], kept: bool) -> Tensor:
 
 
 def _best(function: Callable[..., Tensor]) -> Function:
-    return lambda call: function(call.tensor(0), call.get("axis", 0), keepdim=bool(call.get("keepdims", 1)))
+    def apply(call: Call) -> Tensor:
+        x, axis, kept = call.tensor(0), call.get("axis", 0), bool(call.get("keepdims", 1))
+        if call.get("select_last_index", 0):
+            # The first of the best from behind.
+            return x.shape[axis] - 1 - function(x.flip(axis), axis, keepdim=kept)
+        return function(x, axis, keepdim=kept)
+
+    return apply
 
 
 def _running_sum(call: Call) -> Tensor:

@@ -40,7 +40,10 @@ def read(path: Path) -> Any:
         raise UsageError(f"{path} is no ONNX model: it has no graph")
     version = opset(model)
     if version < LEAST_OPSET:
-        raise UsageError(f"{path} has operators of version {version}, and {LEAST_OPSET} is the oldest that is read")
+        raise UsageError(
+            f"{path} has operators of version {version}, and {LEAST_OPSET} is the oldest that is read: convert it with "
+            "onnx.version_converter.convert_version(model, 13), or export the model again"
+        )
     return inliner.inline_local_functions(model) if model.functions else model
 
 
@@ -60,14 +63,19 @@ def inputs(model: Any) -> tuple[list[Input], int | None]:
     for entry in model.graph.input:
         if entry.name in initial:
             continue
+        if not entry.type.HasField("tensor_type"):
+            raise UsageError(f"the input {entry.name!r:.60} is no tensor: export the model with tensors as inputs")
         sides = list(entry.type.tensor_type.shape.dim)
         if not sides or any(side.dim_value < 1 for side in sides[1:]):
             shown = "x".join(str(side.dim_value or side.dim_param or "?") for side in sides) or "none"
             raise UsageError(f"the input {entry.name!r:.60} has the shape {shown}: give --input, as in 3x224x224")
-        batches.add(sides[0].dim_value or None)
-        name = str(_type(entry.type.tensor_type.elem_type)).removeprefix("torch.")
+        batches.add(sides[0].dim_value if sides[0].dim_value > 0 else None)
+        name = _type_name(entry.type.tensor_type.elem_type)
         if name not in DTYPES:
-            raise UsageError(f"the input {entry.name!r:.60} has numbers of the type {name}")
+            raise UsageError(
+                f"the input {entry.name!r:.60} has values of the type {name}, and a network takes those of "
+                f"{', '.join(DTYPES)}: export the model without it"
+            )
         listed.append(Input(tuple(side.dim_value for side in sides[1:]), name))
     if not listed:
         raise UsageError("the ONNX model has no input")
@@ -75,11 +83,21 @@ def inputs(model: Any) -> tuple[list[Input], int | None]:
 
 
 def array(tensor: Any) -> np.ndarray[Any, Any]:
-    """Return a tensor of a file, bfloat16 and smaller types as float32."""
+    """Return a tensor of a file, bfloat16 and smaller types as float32.
+
+    Raises:
+        UsageError: It holds texts, or not what it says.
+    """
     from onnx import numpy_helper
 
-    values: np.ndarray[Any, Any] = numpy_helper.to_array(tensor)
-    return values if values.dtype.kind in "biufc" else values.astype(np.float32)
+    try:
+        values: np.ndarray[Any, Any] = numpy_helper.to_array(tensor)
+        numbers = values if values.dtype.kind in "biufc" else values.astype(np.float32)
+    except Exception as error:
+        # Of a damaged file, errors of protobuf and of numpy.
+        reason = first_line(error, 100)
+        raise UsageError(f"the tensor {tensor.name!r:.60} of the file holds no numbers: {reason}") from error
+    return numbers
 
 
 def attributes(node: Any) -> dict[str, Any]:
@@ -111,7 +129,7 @@ def torch_type(call: Call, number: int) -> torch.dtype:
     """
     try:
         return _type(number)
-    except (KeyError, AttributeError, TypeError) as error:
+    except (KeyError, AttributeError, TypeError, ValueError) as error:
         raise call.fault(f"has numbers of the unknown type {number}") from error
 
 
@@ -127,6 +145,17 @@ def numpy_type(call: Call, number: int) -> Any:
     # Not by a tensor: those of torch.export have no values.
     dtype = helper.tensor_dtype_to_np_dtype(number)
     return dtype if dtype.kind in "biufc" else np.dtype(np.float32)
+
+
+def _type_name(number: int) -> str:
+    """Return PyTorch's name of a type, or ONNX's where PyTorch has none."""
+    from onnx import TensorProto
+
+    try:
+        return str(_type(number)).removeprefix("torch.")
+    except (KeyError, AttributeError, TypeError, ValueError):
+        known = number in TensorProto.DataType.values()
+        return TensorProto.DataType.Name(number).lower() if known else str(number)
 
 
 def _type(number: int) -> torch.dtype:

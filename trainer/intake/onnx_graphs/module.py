@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from archive.errors import UsageError
+from archive.errors import ArchiveError, UsageError, first_line
 from archive.trainer.intake.onnx_graphs import files, operators, sizes
 from archive.trainer.intake.onnx_graphs.values import Call, Value, known
 
@@ -47,6 +47,17 @@ class OnnxModule(nn.Module):
     def __init__(self, model: Any, batch: int | None = None) -> None:
         """Read the weights and the attributes."""
         super().__init__()
+        try:
+            self._read(model, batch)
+        except ArchiveError:
+            raise
+        except Exception as error:
+            # Of a damaged file.
+            raise UsageError(
+                f"the ONNX graph cannot be read: {type(error).__name__}: {first_line(error, 100)}"
+            ) from error
+
+    def _read(self, model: Any, batch: int | None) -> None:
         graph = model.graph
         self._batch, self._opset = batch, files.opset(model)
         self._known: dict[str, np.ndarray[Any, Any]] = {}
@@ -63,6 +74,7 @@ class OnnxModule(nn.Module):
         self._fuse(
             {name for name, value in constants.items() if value.ndim == 1 and value.dtype.kind == "f"}, constants
         )
+        self._fold_statistics(constants)
         self._own(constants)
 
     def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
@@ -124,6 +136,23 @@ class OnnxModule(nn.Module):
                 turned = True
             self._steps[at] = _Step("Linear", step.inputs, step.outputs, {"transB": int(turned)})
 
+    def _fold_statistics(self, constants: dict[str, np.ndarray[Any, Any]]) -> None:
+        """Compute the statistics of batch normalisations that the file computes from constants."""
+        needed = {step.inputs[at] for step in self._steps if step.op == "BatchNormalization" for at in _STATISTICS}
+        for step in reversed(self._steps):
+            if needed.intersection(step.outputs):
+                needed.update(step.inputs)
+        steps = []
+        for step in self._steps:
+            if not needed.intersection(step.outputs) or not constants.keys() >= {*step.inputs} - {""}:
+                steps.append(step)
+                continue
+            used = tuple(constants.get(name) for name in step.inputs)
+            results = _run(Call(step.op, step.outputs[0], used, step.attributes, len(step.outputs), None, self._opset))
+            for name, result in zip(step.outputs, results, strict=False):
+                constants[name] = result.numpy() if isinstance(result, Tensor) else result
+        self._steps = steps
+
     def _settings(self) -> set[str]:
         """Return the inputs that are sizes and scales, and what these are computed from."""
         names: set[str] = set()
@@ -158,6 +187,13 @@ class OnnxModule(nn.Module):
 
 
 def _run(call: Call) -> tuple[Value, ...]:
+    try:
+        return _results(call)
+    except (KeyError, IndexError, AttributeError, TypeError, ValueError, AssertionError) as error:
+        raise call.fault(f"cannot be read: {type(error).__name__}: {first_line(error, 100)}") from error
+
+
+def _results(call: Call) -> tuple[Value, ...]:
     if call.op == "Shape":
         return (_shape(call),)
     if call.op in sizes.FUNCTIONS and known(*call.inputs) and not _fills_a_batch(call):
@@ -187,7 +223,11 @@ def _step(node: Any) -> _Step:
 
 
 def _constant(node: Any) -> np.ndarray[Any, Any]:
-    (value,) = files.attributes(node).values()
+    values = list(files.attributes(node).values())
+    numbers = isinstance(values[0], (float, int, list, np.ndarray)) if len(values) == 1 else False
+    if not numbers or (isinstance(values[0], list) and any(isinstance(each, (str, bytes)) for each in values[0])):
+        raise UsageError(f"the constant {node.output[0]!r:.60} holds no numbers")
+    (value,) = values
     if isinstance(value, float) or (isinstance(value, list) and value and isinstance(value[0], float)):
         return np.array(value, np.float32)
     return value if isinstance(value, np.ndarray) else np.array(value)

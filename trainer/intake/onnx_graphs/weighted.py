@@ -125,9 +125,27 @@ def _layer_norm(call: Call) -> Tensor:
 
 
 def _group_norm(call: Call) -> Tensor:
-    return F.group_norm(
-        call.tensor(0), call.attributes["num_groups"], call.tensor(1), call.tensor(2), _real(call.get("epsilon", 1e-5))
-    )
+    x, groups, weight, bias = call.tensor(0), call.attributes["num_groups"], call.tensor(1), call.tensor(2)
+    if call.opset < 21:
+        # Of a group, not of a channel.
+        repeats = int(x.shape[1]) // groups
+        weight = weight.repeat_interleave(repeats)
+        bias = bias.repeat_interleave(repeats)
+    return F.group_norm(x, groups, weight, bias, _real(call.get("epsilon", 1e-5)))
+
+
+def _response_norm(call: Call) -> Tensor:
+    x, size = call.tensor(0), call.attributes["size"]
+    alpha, beta, bias = (_real(call.get(name, usual)) for name, usual in _RESPONSE)
+    # PyTorch has the longer part of an even window before the channel, ONNX behind it.
+    if size % 2:
+        return F.local_response_norm(x, size, alpha, beta, bias)
+    squares = F.pad(x.square().flatten(2).unsqueeze(1), (0, 0, (size - 1) // 2, size // 2))
+    means = F.avg_pool2d(squares, (size, 1), stride=1).squeeze(1).reshape(x.shape)
+    return x / (means * alpha + bias) ** beta
+
+
+_RESPONSE = (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0))
 
 
 def _instance_norm(call: Call) -> Tensor:
@@ -161,6 +179,7 @@ FUNCTIONS: dict[str, Callable[[Call], Any]] = {
     "LayerNormalization": _layer_norm,
     "GroupNormalization": _group_norm,
     "InstanceNormalization": _instance_norm,
+    "LRN": _response_norm,
     "Dropout": _dropout,
 }
 """Operator to its function. `Linear` is a product of `module` with a matrix of the file."""

@@ -44,6 +44,8 @@ class OperationArguments:
                 by_name[parameter.name] = [inputs.get(number + at) for at in range(count)]
             elif number in inputs:
                 by_name[parameter.name] = inputs[number]
+            elif isinstance(value, str):
+                by_name[parameter.name] = self._one(parameter, value)
             elif not isinstance(value, tuple) and (value is not None or parameter.optional):
                 by_name[parameter.name] = value
         for parameter in signature.parameters:
@@ -121,4 +123,9 @@ def _strided(self: torch.Tensor, size: list[int], stride: list[int], storage_off
     return self.contiguous().as_strided(size, stride, storage_offset)
 
 
-_SPECIAL: Mapping[str, Callable[..., Any]] = {"view": _view, "as_strided": _strided}
+def _detached(self: torch.Tensor) -> torch.Tensor:
+    """Return the same values, behind which no gradient passes."""
+    return self.detach()
+
+
+_SPECIAL: Mapping[str, Callable[..., Any]] = {"view": _view, "as_strided": _strided, "detach": _detached}

@@ -4,6 +4,7 @@
 |----------------------------------------------------------|------------------------------------------------|
 | weight and bias of convolution, linear, addmm, mm        | uniform within 1 / sqrt(fan in)                |
 | bias where the shape of the weight is not known          | 0                                              |
+| tensors of a recurrent layer                             | uniform within 1 / sqrt(size of the state)     |
 | weight of an embedding                                   | normal, 0 at the padding index                 |
 | weight and bias of a normalisation                       | 1 and 0; running mean 0, running variance 1    |
 | weight of prelu                                          | 0.25                                           |
@@ -12,9 +13,9 @@
 | parameter that several layers use as a weight            | that of the first                              |
 | other parameters: tokens, tables of positions            | normal with standard deviation 0.02            |
 
-The fan in is that of the weight as the layer uses it, even where other layers compute it. A recurrent layer is a linear
-layer of its inputs and one of its state here, each with a fan in of its own; `torch.nn` takes that of the state for
-both. What a model's own code draws otherwise is not part of its graph.
+The fan in is that of the weight as the layer uses it, even where other layers compute it. A recurrent layer that is
+written out is a linear layer of its inputs and one of its state, each with a fan in of its own; `torch.nn` takes that
+of the state for both. What a model's own code draws otherwise is not part of its graph.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from archive.architecture.aten import weights, wiring
+from archive.architecture.aten import recurrent, weights, wiring
 from archive.architecture.aten.signature import signatures
 from archive.architecture.graph import Architecture, Layer
 from archive.spaces.aten import content
@@ -33,7 +34,10 @@ from archive.spaces.aten import content
 TOKEN_DEVIATION = 0.02
 PRELU = 0.25
 
-_NORMS = ("batch_norm", "native_layer_norm", "native_group_norm")
+_NORMS = (
+    *("batch_norm", "instance_norm", "_native_batch_norm_legit_no_training"),
+    *("native_layer_norm", "native_group_norm"),
+)
 _MATRICES = {"convolution": "weight", "linear": "weight", "addmm": "mat2", "mm": "mat2"}
 
 
@@ -54,6 +58,9 @@ def draw(layer: Layer, name: str, tensor: Tensor, shapes: Mapping[str, tuple[int
         padding = layer.attributes.get("padding_idx", -1)
         if isinstance(padding, int) and padding >= 0:
             tensor[padding] = 0.0
+    elif layer.op in recurrent.GATES:
+        bound = 1 / math.sqrt(layer.attributes["hidden_size"])  # type: ignore[arg-type]
+        tensor.uniform_(-bound, bound, generator=rng)
     elif layer.op == "prelu":
         tensor.fill_(PRELU)
     elif layer.op in _MATRICES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, final
 
@@ -40,7 +41,7 @@ class Weighted(nn.Module):
 
     def forward(self, x: Tensor, **computed: Any) -> Any:
         """Apply the operation; `computed` are inputs and sizes that other layers compute."""
-        return self.call(**{self.first: x}, **self._parameters, **self.settings, **computed)
+        return self.call(**{self.first: x}, **self._parameters, **self._buffers, **self.settings, **computed)
 
 
 @final
@@ -90,11 +91,11 @@ class BatchNorm(nn.Module):
         cumulative = math.isnan(momentum) and "running_mean" in tensors
         self.register_buffer("num_batches_tracked", empty((), torch.int64) if cumulative else None)
 
-    def forward(self, x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
-        """Normalise a batch; weights that several layers share are given."""
-        own = {**self._parameters, **self._buffers}
+    def forward(self, x: Tensor, **computed: Tensor) -> Tensor:
+        """Normalise a batch; weights that several layers share, and computed statistics, are given."""
+        own = {**computed, **self._parameters, **self._buffers}
         mean, var = own.get("running_mean"), own.get("running_var")
-        weight, bias = own.get("weight", weight), own.get("bias", bias)
+        weight, bias = own.get("weight"), own.get("bias")
         if self.training and self.num_batches_tracked is not None and mean is not None and var is not None:
             # Of this batch alone: PyTorch takes a momentum that is a number, which a recorded step would repeat.
             of_batch = torch.zeros_like(mean), torch.zeros_like(var)
@@ -129,6 +130,112 @@ class Dropout(nn.Module):
     def extra_repr(self) -> str:
         """Return the probability."""
         return f"p={self.p}"
+
+
+@final
+class InstanceNorm(nn.Module):
+    """Normalisation by each image in training, and by running statistics in evaluation.
+
+    Args:
+        tensors: Its own tensors among weight, bias, running_mean and running_var.
+        momentum: Weight of a batch in the running statistics.
+        eps: Number added to the variance.
+    """
+
+    def __init__(self, tensors: Mapping[str, Tensor], momentum: float, eps: float) -> None:
+        """Register the tensors."""
+        super().__init__()
+        self.momentum, self.eps = momentum, eps
+        _own(self, tensors)
+
+    def forward(self, x: Tensor, **computed: Tensor) -> Tensor:
+        """Normalise; weights that several layers share, and computed statistics, are given."""
+        own = {**computed, **self._parameters, **self._buffers}
+        mean, var = own.get("running_mean"), own.get("running_var")
+        weight, bias = own.get("weight"), own.get("bias")
+        by_image = self.training or mean is None
+        return F.instance_norm(x, mean, var, weight, bias, by_image, self.momentum, self.eps)
+
+
+@final
+class Following(nn.Module):
+    """An operation with an argument that follows the mode.
+
+    Args:
+        call: The operation.
+        name: The argument.
+        modes: Its values in evaluation and in training.
+        settings: Other arguments.
+    """
+
+    def __init__(
+        self, call: Callable[..., Tensor], name: str, modes: tuple[Any, Any], settings: Mapping[str, Any]
+    ) -> None:
+        """Keep the arguments."""
+        super().__init__()
+        self.call, self.name, self.modes, self.settings = call, name, modes, dict(settings)
+
+    def forward(self, x: Tensor, *others: Tensor, **computed: Any) -> Tensor:
+        """Apply the operation."""
+        return self.call(x, *others, **self.settings, **computed, **{self.name: self.modes[self.training]})
+
+
+@final
+class ByMode(nn.Module):
+    """The first of two tensors in training, and the second in evaluation."""
+
+    def forward(self, training: Tensor, evaluation: Tensor) -> Tensor:
+        """Return the one of the mode."""
+        return training if self.training else evaluation
+
+
+def recurrent_layer(op: str, attributes: Mapping[str, Any]) -> nn.Module:
+    """Return a recurrent layer of `torch.nn` on the device `meta`.
+
+    Args:
+        op: `lstm`, `gru` or `rnn`.
+        attributes: Its settings by the names that `torch.nn` gives them.
+    """
+    layer: type[nn.Module] = {"lstm": Lstm, "gru": Gru, "rnn": Rnn}[op]
+    with warnings.catch_warnings():
+        # About a dropout between the layers of a single one.
+        warnings.simplefilter("ignore")
+        return layer(**attributes, device="meta")
+
+
+@final
+class Lstm(nn.LSTM):
+    """`torch.nn.LSTM` with its outputs in a row: all steps, the last state, the last cell."""
+
+    def forward(self, x: Tensor, h0: Tensor | None = None, c0: Tensor | None = None) -> Any:  # type: ignore[override]
+        """Run over the sequence; states that are left out are zero."""
+        if h0 is None and c0 is None:
+            steps, (state, cell) = super().forward(x)
+            return steps, state, cell
+        count = self.num_layers * (2 if self.bidirectional else 1)
+        batch = x.shape[0 if self.batch_first else 1]
+        h0 = x.new_zeros(count, batch, self.proj_size or self.hidden_size) if h0 is None else h0
+        c0 = x.new_zeros(count, batch, self.hidden_size) if c0 is None else c0
+        steps, (state, cell) = super().forward(x, (h0, c0))
+        return steps, state, cell
+
+
+@final
+class Gru(nn.GRU):
+    """`torch.nn.GRU` with the name of its state that the archive has."""
+
+    def forward(self, x: Tensor, h0: Tensor | None = None) -> Any:  # type: ignore[override]
+        """Run over the sequence; a state that is left out is zero."""
+        return super().forward(x, h0)
+
+
+@final
+class Rnn(nn.RNN):
+    """`torch.nn.RNN` with the name of its state that the archive has."""
+
+    def forward(self, x: Tensor, h0: Tensor | None = None) -> Any:  # type: ignore[override]
+        """Run over the sequence; a state that is left out is zero."""
+        return super().forward(x, h0)
 
 
 def empty(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:

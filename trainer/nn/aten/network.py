@@ -20,15 +20,25 @@ import torch
 from torch import Tensor, fx, nn
 
 from archive import spaces
-from archive.architecture.aten import weights, wiring
+from archive.architecture.aten import recurrent, weights, wiring
 from archive.architecture.aten.folding import unfold
-from archive.architecture.aten.signature import MODES, resolve
+from archive.architecture.aten.signature import MODES, Signature, resolve
 from archive.architecture.aten.vocabulary import NAME
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, first_line
 from archive.trainer.nn.aten import initial, matrices
 from archive.trainer.nn.aten.calls import OperationArguments, function_of
-from archive.trainer.nn.aten.layers import BatchNorm, Dropout, TrainedTensor, Weighted, empty
+from archive.trainer.nn.aten.layers import (
+    BatchNorm,
+    ByMode,
+    Dropout,
+    Following,
+    InstanceNorm,
+    TrainedTensor,
+    Weighted,
+    empty,
+    recurrent_layer,
+)
 from archive.trainer.nn.aten.shapes import shapes_of
 from archive.trainer.nn.aten.sizes import check_sides
 from archive.trainer.protocols.networks import NetworkForm
@@ -135,6 +145,10 @@ def _module(architecture: Architecture, channels: int = 1) -> fx.GraphModule:
         raise InvalidArchitectureError(f"PyTorch cannot build the network: {first_line(error, 200)}") from error
 
 
+_STATES = ("input", "h0", "c0")
+"""Inputs of recurrent layers."""
+
+
 class _Graph:
     """The graph of a network, with modules for layers that own tensors or follow the mode.
 
@@ -194,16 +208,33 @@ class _Graph:
     def _call(self, u: int, layer: Layer, inputs: Mapping[int, fx.Node]) -> None:
         signature = resolve(layer.op, layer.attributes, inputs.keys())
         arguments = self.calls.arguments(layer, signature, inputs)
+        if layer.op in recurrent.GATES:
+            module = recurrent_layer(
+                layer.op, {key: arguments.pop(key) for key in list(arguments) if key not in _STATES}
+            )
+            self._keep(u, self._module(f"{layer.op}_{u}", module, arguments), signature)
+            return
+        if layer.op == "by_mode":
+            self._keep(u, self._module(f"{layer.op}_{u}", ByMode(), arguments), signature)
+            return
         function = function_of(signature)
-        own = {name: empty(weights.shape(layer, name)) for name in weights.owned(layer)}
+        own = {key: empty(weights.shape(layer, key)) for key in weights.owned(layer)}
         name = f"{layer.op}_{u}"
-        if layer.op == "batch_norm":
+        if layer.op in ("batch_norm", "instance_norm"):
             momentum, eps = arguments.pop("momentum"), arguments.pop("eps")
             # Without statistics of its own, the layer normalises by the batch in both modes.
             for buffer in weights.BUFFERS:
                 if arguments.get(buffer) is None:
                     arguments.pop(buffer, None)
-            node = self._module(name, BatchNorm(own, momentum, eps), arguments)
+            norm: type[nn.Module] = BatchNorm if layer.op == "batch_norm" else InstanceNorm
+            node = self._module(name, norm(own, momentum, eps), arguments)
+        elif layer.op == "rrelu":
+            settings = {key: arguments.pop(key) for key in ("lower", "upper")}
+            node = self._module(name, Following(function, "training", (False, True), settings), arguments)
+        elif layer.op == "scaled_dot_product_attention" and arguments.pop("training_dropout_p"):
+            rates = arguments.pop("dropout_p", 0.0), layer.attributes["training_dropout_p"]
+            settings = {key: arguments.pop(key) for key in list(arguments) if not _computed(arguments[key])}
+            node = self._module(name, Following(function, "dropout_p", rates, settings), arguments)
         elif layer.op in MODES:
             node = self._module(name, Dropout(function, arguments.pop("p")), arguments)
         elif own or u in self.matrices:
@@ -218,6 +249,10 @@ class _Graph:
             node = self._module(name, module, arguments)
         else:
             node = self.graph.call_function(function, (), arguments)
+        self._keep(u, node, signature)
+
+    def _keep(self, u: int, node: fx.Node, signature: Signature) -> None:
+        """Keep the node of a layer, and that of its first output."""
         self.outputs[u] = self.value[u] = node
         if signature.outputs > 1:
             self.value[u] = self.graph.call_function(operator.getitem, (node, 0))

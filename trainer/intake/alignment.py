@@ -1,0 +1,145 @@
+"""Alignment of two programs of one model: that of its evaluation mode, and that of its training mode.
+
+A node of the one is the same operation as a node of the other where both have the same settings, belong to the same
+module and give tensors of the same shape, in the same order. Their inputs may differ.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from typing import Any
+
+import torch
+from torch import fx
+
+from archive.trainer.intake.programs import Program
+from archive.trainer.intake.stand_ins import MODES, RECURRENT
+
+Pairs = dict[fx.Node, fx.Node]
+"""Node in training to the same node in evaluation."""
+
+MODE_ARGUMENTS = {
+    **MODES,
+    **dict.fromkeys(RECURRENT, "train"),
+    "scaled_dot_product_attention": "dropout_p",
+}
+"""Operation to the argument that differs with the mode."""
+
+
+def aligned(evaluation: Program, training: Program) -> Pairs:
+    """Return the nodes that both programs have."""
+    pairs = _given(evaluation, training)
+    before, after = _calls(training), _calls(evaluation)
+    labels = [[_label(node, program) for node in nodes] for nodes, program in ((before, training), (after, evaluation))]
+    matcher = SequenceMatcher(None, *labels, autojunk=False)
+    for block in matcher.get_matching_blocks():
+        for offset in range(block.size):
+            node, other = before[block.a + offset], after[block.b + offset]
+            if _fits(node, other, pairs):
+                pairs[node] = other
+    return pairs
+
+
+def arguments(node: fx.Node, other: fx.Node) -> Iterator[tuple[fx.Node, fx.Node]]:
+    """Yield the inputs of two nodes with the same label, in order."""
+    yield from zip(_inputs(node), _inputs(other), strict=True)
+
+
+def settings_of(node: fx.Node) -> dict[str, Any]:
+    """Return all arguments of a node by the names of the operation's parameters, with its defaults."""
+    assert isinstance(node.target, torch._ops.OpOverload)
+    schema = node.target._schema.arguments
+    given = {**dict(zip([argument.name for argument in schema], node.args, strict=False)), **node.kwargs}
+    by_name = {}
+    for argument in schema:
+        if argument.name in given or argument.has_default_value():
+            by_name[argument.name] = given.get(argument.name, argument.default_value)
+    return by_name
+
+
+def _given(evaluation: Program, training: Program) -> Pairs:
+    """Return the pairs of inputs and of tensors; constants have a number for a name, which may differ."""
+    pairs = dict(zip(training.inputs, evaluation.inputs, strict=True))
+    by_name = {tensor.name: node for node, tensor in evaluation.tensors.items()}
+    for node, tensor in training.tensors.items():
+        other = by_name.get(tensor.name)
+        if other is not None and (
+            tensor.name in training.names or _is_equal(evaluation.tensors[other].values, tensor.values)
+        ):
+            pairs[node] = other
+            continue
+        for candidate, values in evaluation.tensors.items():
+            if values.name not in evaluation.names and _is_equal(values.values, tensor.values):
+                pairs[node] = candidate
+                break
+    return pairs
+
+
+def _is_equal(first: torch.Tensor, second: torch.Tensor) -> bool:
+    if first.is_meta or second.is_meta:
+        return first is second
+    return first.dtype == second.dtype and first.shape == second.shape and torch.equal(first, second)
+
+
+def _calls(program: Program) -> list[fx.Node]:
+    return [node for node in program.graph.nodes if node.op == "call_function"]
+
+
+def _label(node: fx.Node, program: Program) -> tuple[str, ...]:
+    if isinstance(node.target, torch._ops.OpOverload):
+        name = node.target._schema.name.partition("::")[2]
+        given = settings_of(node)
+        given.pop(MODE_ARGUMENTS.get(name, ""), None)
+    else:
+        name = getattr(node.target, "__name__", str(node.target))
+        given = {str(number): value for number, value in enumerate(node.args)}
+    symbol = str(program.batch)
+    settings = repr(fx.node.map_aggregate(given, _shown)).replace(symbol, "batch")
+    return str(node.target), settings, _module(node), _form(node.meta.get("val")).replace(symbol, "batch")
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, fx.Node):
+        size = value.meta.get("val")
+        return str(size) if isinstance(size, (torch.SymInt, torch.SymFloat)) else "tensor"
+    return str(value) if isinstance(value, (torch.SymInt, torch.SymFloat)) else value
+
+
+def _module(node: fx.Node) -> str:
+    stack = node.meta.get("nn_module_stack") or {}
+    return str(next(reversed(stack), ""))
+
+
+def _form(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"{tuple(value.shape)} {value.dtype}"
+    return str(len(value)) if isinstance(value, (list, tuple)) else type(value).__name__
+
+
+def _fits(node: fx.Node, other: fx.Node, pairs: Pairs) -> bool:
+    """Return whether the inputs of two nodes are the same, or are tensors that the mode can choose from."""
+    for source, target in arguments(node, other):
+        if pairs.get(source) is target or not isinstance(target.meta.get("val"), (torch.Tensor, list, tuple)):
+            continue
+        if not is_choice(source, target):
+            return False
+    return node.target is not operator.getitem or pairs.get(node.args[0]) is other.args[0]  # type: ignore[call-overload]
+
+
+def is_choice(source: fx.Node, target: fx.Node) -> bool:
+    """Return whether two nodes give tensors of one shape and type."""
+    values = source.meta.get("val"), target.meta.get("val")
+    if not all(isinstance(value, torch.Tensor) for value in values):
+        return False
+    return bool(values[0].dtype == values[1].dtype and len(values[0].shape) == len(values[1].shape))
+
+
+def _inputs(node: fx.Node) -> list[fx.Node]:
+    listed: list[fx.Node] = []
+    fx.node.map_arg((node.args, node.kwargs), listed.append)
+    if isinstance(node.target, torch._ops.OpOverload):
+        listed = []
+        fx.node.map_arg(settings_of(node), listed.append)
+    return listed

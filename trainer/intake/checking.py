@@ -1,0 +1,205 @@
+"""Comparison of a model with the network that is built from its architecture, in both modes.
+
+Both compute the same batch with the same weights. Each operation with random numbers draws from the same seed, so that
+the order of the draws does not matter: dropout, noise and stochastic depth are compared number by number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from archive.architecture.aten.wiring import Input
+from archive.trainer.intake.exporting import modes_kept, shown_names
+
+MOST_MULTIPLICATIONS = 2 * 10**10
+"""Multiply-adds of one input beyond which a network is not compared: it would take longer than the import."""
+
+MOST_DIFFERENCE = 0.05
+"""Share of the largest output by which a network may differ in evaluation mode, where rounding errors grow."""
+
+_BATCHES = (3, 1)
+_SAME = 0.01
+"""Share of the largest number by which two tensors may differ; rounding gives less, another operation more."""
+
+
+class Passes(NamedTuple):
+    """What one module computes.
+
+    Attributes:
+        outputs: Its outputs in evaluation mode.
+        training: Its outputs in training mode; None where it cannot run in it.
+        gradients: Gradient of each trained tensor then; None where it gets none.
+        buffers: Values of each buffer after that.
+    """
+
+    outputs: list[Tensor]
+    training: list[Tensor] | None
+    gradients: dict[str, Tensor | None]
+    buffers: dict[str, Tensor]
+
+
+def differences(
+    model: nn.Module, network: nn.Module, names: Mapping[str, str], inputs: Sequence[Input]
+) -> tuple[float, list[str]]:
+    """Compare a model with the network of its architecture.
+
+    Args:
+        model: The model; unchanged.
+        network: The network, with the model's weights.
+        names: Name of each tensor in the network to its name in the model.
+        inputs: The inputs.
+
+    Returns:
+        The largest difference of outputs in evaluation, as a share of the largest output, and what differs in
+        training, a line each. A model that raises an error is not compared.
+    """
+    network = network.to(next((tensor.device for tensor in (*model.parameters(), *model.buffers())), "cpu"))
+    for batch in _BATCHES:
+        for random in (True, False):
+            examples = _examples(network, inputs, batch, random)
+            try:
+                expected = _passes(model, examples)
+            except Exception:
+                continue
+            return _compared(expected, _passes(network, examples), names)
+    return 0.0, []
+
+
+def _compared(expected: Passes, computed: Passes, names: Mapping[str, str]) -> tuple[float, list[str]]:
+    pairs = zip(expected.outputs, computed.outputs, strict=False)
+    share = max((_share(first, second) for first, second in pairs), default=0.0)
+    if expected.training is None or computed.training is None:
+        return share, []
+    lines = []
+    pairs = zip(expected.training, computed.training, strict=False)
+    if max((_share(first, second) for first, second in pairs), default=0.0) > _SAME:
+        lines.append("in training the network computes other outputs than the model")
+    shown = {full: name for name, full in names.items() if name in computed.gradients and full in expected.gradients}
+    scale = max((_size(gradient) for gradient in expected.gradients.values()), default=0.0)
+    other = [
+        full for full, name in shown.items() if _differs(expected.gradients[full], computed.gradients[name], scale)
+    ]
+    if other:
+        lines.append(f"in training {shown_names(sorted(other), 'parameter')} of the model gets another gradient")
+    kept = {full: name for name, full in names.items() if name in computed.buffers and full in expected.buffers}
+    other = [full for full, name in kept.items() if _share(expected.buffers[full], computed.buffers[name]) > _SAME]
+    if other:
+        lines.append(f"in training {shown_names(sorted(other), 'buffer')} of the model changes otherwise")
+    return share, lines
+
+
+def _passes(module: nn.Module, examples: Sequence[Tensor]) -> Passes:
+    """Run a module in both modes; its buffers, modes and gradients stay as they are."""
+    with _state_kept(module), torch.random.fork_rng(devices=[]), _Reseeded():
+        module.eval()
+        with torch.no_grad():
+            outputs = _tensors(module(*_copies(examples)))
+        module.train()
+        parameters = {name: each for name, each in module.named_parameters() if each.requires_grad}
+        try:
+            with torch.enable_grad():
+                training = _tensors(module(*_copies(examples)))[: len(outputs)]
+                gradients = _gradients(training, parameters)
+        except Exception:
+            return Passes(outputs, None, {}, {})
+        # Tied tensors have one name in the list of parameters, and several in the state.
+        first = {id(each): name for name, each in parameters.items()}
+        for name, each in module.named_parameters(remove_duplicate=False):
+            if id(each) in first:
+                gradients[name] = gradients[first[id(each)]]
+        buffers = {name: each.clone() for name, each in module.named_buffers()}
+        return Passes(outputs, [each.detach() for each in training], gradients, buffers)
+
+
+def _gradients(outputs: Sequence[Tensor], parameters: Mapping[str, nn.Parameter]) -> dict[str, Tensor | None]:
+    total = torch.zeros(())
+    for output in outputs:
+        if output.requires_grad:
+            real = torch.view_as_real(output) if output.is_complex() else output
+            weights = torch.linspace(-1.0, 1.0, real.numel(), dtype=real.dtype, device=real.device)
+            total = total.to(real.device) + (real.reshape(-1) * weights).sum()
+    if not total.requires_grad or not parameters:
+        return dict.fromkeys(parameters)
+    gradients = torch.autograd.grad(total, list(parameters.values()), allow_unused=True)
+    return dict(zip(parameters, gradients, strict=True))
+
+
+@contextmanager
+def _state_kept(module: nn.Module) -> Iterator[None]:
+    buffers = {name: buffer.clone() for name, buffer in module.named_buffers()}
+    with modes_kept(module):
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for name, buffer in module.named_buffers():
+                    if name in buffers and buffer.shape == buffers[name].shape:
+                        buffer.copy_(buffers[name])
+
+
+class _Reseeded(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Sets the seed before each operation with random numbers."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operation."""
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            torch.manual_seed(0)
+        return func(*args, **(kwargs or {}))
+
+
+def _examples(module: nn.Module, inputs: Sequence[Input], batch: int, random: bool) -> list[Tensor]:
+    device = next((tensor.device for tensor in (*module.parameters(), *module.buffers())), torch.device("cpu"))
+    rng = torch.Generator().manual_seed(0)
+    examples = []
+    for each in inputs:
+        dtype = getattr(torch, each.dtype)
+        if random and dtype.is_floating_point:
+            values = torch.randn((batch, *each.shape), generator=rng).to(dtype)
+        else:
+            # Zero is an index of every table.
+            values = torch.zeros((batch, *each.shape), dtype=dtype)
+        examples.append(values.to(device))
+    return examples
+
+
+def _copies(examples: Sequence[Tensor]) -> list[Tensor]:
+    return [example.clone() for example in examples]
+
+
+def _tensors(outputs: Any) -> list[Tensor]:
+    return [leaf for leaf in _pytree.tree_leaves(outputs) if isinstance(leaf, Tensor)]
+
+
+def _share(expected: Tensor, computed: Tensor) -> float:
+    """Return the largest difference of two tensors as a share of the largest number."""
+    if expected.shape != computed.shape:
+        return math.inf
+    if not expected.numel():
+        return 0.0
+    first, second = (each.to(torch.complex128 if each.is_complex() else torch.float64) for each in (expected, computed))
+    difference = torch.where((first == second) | (first.isnan() & second.isnan()), 0.0, (first - second).abs())
+    finite = first.abs()[first.isfinite()]
+    scale = max(float(finite.max()) if finite.numel() else 0.0, 1e-6)
+    largest = float(difference.max())
+    return math.inf if math.isnan(largest) else largest / scale
+
+
+def _size(gradient: Tensor | None) -> float:
+    return 0.0 if gradient is None else float(gradient.abs().max()) if gradient.numel() else 0.0
+
+
+def _differs(expected: Tensor | None, computed: Tensor | None, scale: float) -> bool:
+    """Return whether two gradients differ; those that are small beside the others are rounded."""
+    if expected is None or computed is None:
+        return (expected is None) != (computed is None)
+    if not (_size(expected) > 1e-4 * scale or _size(computed) > 1e-4 * scale):
+        return False
+    return _share(expected, computed) > _SAME

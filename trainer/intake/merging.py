@@ -1,0 +1,225 @@
+"""One program for both modes of a model.
+
+The program of the training mode and that of the evaluation mode have most nodes in common. A node whose inputs differ
+reads them by the stand-in `by_mode`, and nodes that only the training mode has are added:
+
+    x ───────────────┐                                      x ─────────────┐
+    x ─> f ─> g ─> h │  in training, and in evaluation  =>  x ─> f ─> g ─> by_mode ─> h
+    x ─> h           │
+
+In training, nodes that only the evaluation mode has compute what nothing reads, and the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import fx
+
+from archive.trainer.intake import stand_ins
+from archive.trainer.intake.alignment import Pairs, arguments, is_choice, settings_of
+from archive.trainer.intake.programs import Program
+
+# The first input of these is what they give in evaluation mode.
+_IDENTITIES = ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
+
+
+def differs(evaluation: Program, training: Program, pairs: Pairs) -> bool:
+    """Return whether the outputs of the two programs are computed in different ways."""
+    waiting = _compared_outputs(evaluation, training)
+    seen = set(waiting)
+    while waiting:
+        source, target = waiting.pop()
+        if pairs.get(source) is not target:
+            return True
+        for pair in arguments(source, target) if source.op == "call_function" else ():
+            if pair not in seen and not _is_size(pair[1]):
+                seen.add(pair)
+                waiting.append(pair)
+    return False
+
+
+def is_safe(evaluation: Program, training: Program, pairs: Pairs) -> bool:
+    """Return whether the programs can be merged as they are traced: with operations that change their inputs.
+
+    They can where all that such an operation changes belongs to one of the programs alone, and where all tensors are
+    tensors of both.
+    """
+    if any(node not in pairs for node in training.tensors):
+        return False
+    common = {*pairs, *pairs.values(), *evaluation.tensors, *evaluation.inputs}
+    needed = _needed(training) | _needed(evaluation)
+    for node in (*training.graph.nodes, *evaluation.graph.nodes):
+        if node not in needed or node in common:
+            continue
+        if any(_root(source) in common for source in _changed_inputs(node)):
+            return False
+    for node, other in pairs.items():
+        for source, target in zip(_changed_inputs(node), _changed_inputs(other), strict=True):
+            if pairs.get(source) is not target:
+                return False
+    return True
+
+
+def merge(evaluation: Program, training: Program, pairs: Pairs) -> Program:
+    """Add to a program what the training mode computes otherwise; its graph is changed.
+
+    Returns:
+        The program, with the outputs of both.
+    """
+    merging = _Merging(evaluation, training, pairs)
+    merging.run()
+    outputs = list(evaluation.outputs)
+    for source, target in _compared_outputs(evaluation, training):
+        with evaluation.graph.inserting_before(merging.end):
+            outputs[outputs.index(target)] = merging.chosen(source, target)
+    (end,) = (node for node in evaluation.graph.nodes if node.op == "output")
+    replaced = dict(zip(evaluation.outputs, outputs, strict=True))
+    end.args = (tuple(replaced.get(value, value) for value in end.args[0]),)  # type: ignore[union-attr]
+    tensors = {**evaluation.tensors, **merging.tensors}
+    return Program(evaluation.graph, evaluation.inputs, tensors, outputs, evaluation.changes, evaluation.names)
+
+
+class _Merging:
+    """State of one merge.
+
+    Attributes:
+        value: Node in training to the node of the merged graph that has its values then.
+        switches: Values in training and in evaluation to the node that chooses.
+        tensors: Tensors that only the training mode reads.
+        end: The output node.
+    """
+
+    def __init__(self, evaluation: Program, training: Program, pairs: Pairs) -> None:
+        self.graph, self.training, self.pairs = evaluation.graph, training, pairs
+        self.value: dict[fx.Node, fx.Node] = dict(pairs)
+        self.switches: dict[tuple[fx.Node, fx.Node], fx.Node] = {}
+        self.tensors: dict[fx.Node, Any] = {}
+        self.needed = _needed(training)
+        (self.end,) = (node for node in self.graph.nodes if node.op == "output")
+
+    def run(self) -> None:
+        """Go through the nodes of the training mode in order."""
+        self._add_tensors()
+        waiting: list[fx.Node] = []
+        for node in self.training.graph.nodes:
+            if node.op != "call_function" or node not in self.needed:
+                continue
+            other = self.pairs.get(node)
+            if other is None:
+                waiting.append(node)
+                continue
+            # What the training mode alone computes so far is behind all that it reads.
+            self._copy(waiting, other)
+            waiting = []
+            self._choose_inputs(node, other)
+        self._copy(waiting, self.end)
+
+    def chosen(self, source: fx.Node, target: fx.Node) -> fx.Node:
+        """Return a node with the values of one in training, and of another in evaluation."""
+        value = self.value[source]
+        if value is target or not is_choice(source, target):
+            return target
+        if _is_identity_in_evaluation(value, target):
+            return value
+        if (value, target) not in self.switches:
+            switch = self.graph.call_function(stand_ins.get("by_mode"), (value, target))
+            switch.meta.update(target.meta)
+            self.switches[value, target] = switch
+        return self.switches[value, target]
+
+    def _add_tensors(self) -> None:
+        first = next(iter(self.graph.nodes))
+        for node, tensor in self.training.tensors.items():
+            if node not in self.pairs and node in self.needed:
+                with self.graph.inserting_before(first):
+                    self.value[node] = self.graph.placeholder(f"training_{node.name}")
+                self.value[node].meta.update(node.meta)
+                self.tensors[self.value[node]] = tensor
+
+    def _copy(self, nodes: Iterable[fx.Node], before: fx.Node) -> None:
+        for node in nodes:
+            with self.graph.inserting_before(before):
+                self.value[node] = self.graph.node_copy(node, self.value.__getitem__)
+
+    def _choose_inputs(self, node: fx.Node, other: fx.Node) -> None:
+        for source, target in list(arguments(node, other)):
+            if _is_size(target):
+                continue
+            with self.graph.inserting_before(other):
+                chosen = self.chosen(source, target)
+            if chosen is not target:
+                other.replace_input_with(target, chosen)
+
+
+def changed_buffers(program: Program) -> set[str]:
+    """Return the names of the buffers that a traced program changes by operations of their own."""
+    names = set()
+    for node in program.graph.nodes:
+        for source in _changed_inputs(node):
+            if _root(source) in program.tensors:
+                names.add(program.tensors[_root(source)].name)
+    return names
+
+
+def _compared_outputs(evaluation: Program, training: Program) -> list[tuple[fx.Node, fx.Node]]:
+    """Return the outputs of both modes, in order; those of one mode alone are left out."""
+    return [
+        (source, target)
+        for source, target in zip(training.outputs, evaluation.outputs, strict=False)
+        if isinstance(source, fx.Node) and isinstance(target, fx.Node)
+    ]
+
+
+def _needed(program: Program) -> set[fx.Node]:
+    """Return the nodes that lead to an output, or change what does."""
+    waiting = [value for value in program.outputs if isinstance(value, fx.Node)]
+    needed: set[fx.Node] = set()
+    changing: dict[fx.Node, list[fx.Node]] = {}
+    for node in program.graph.nodes:
+        for source in _changed_inputs(node):
+            changing.setdefault(_root(source), []).append(node)
+    while waiting:
+        node = waiting.pop()
+        if node not in needed:
+            needed.add(node)
+            waiting += node.all_input_nodes
+            waiting += changing.get(_root(node), [])
+    return needed
+
+
+def _is_size(node: fx.Node) -> bool:
+    return not isinstance(node.meta.get("val"), (torch.Tensor, list, tuple))
+
+
+def _changed_inputs(node: fx.Node) -> list[fx.Node]:
+    """Return the inputs that an operation writes to."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or not target._schema.is_mutable:
+        return []
+    by_name = settings_of(node)
+    written = [each.name for each in target._schema.arguments if each.alias_info and each.alias_info.is_write]
+    return [by_name[name] for name in written if isinstance(by_name.get(name), fx.Node)]
+
+
+def _root(node: fx.Node) -> fx.Node:
+    """Return the node whose memory a node may share."""
+    while node.op == "call_function" and node.args and isinstance(node.args[0], fx.Node):
+        target = node.target
+        if not isinstance(target, torch._ops.OpOverload):
+            node = node.args[0]
+            continue
+        shares = target._schema.is_mutable or any(each.alias_info for each in target._schema.returns)
+        # Such as `reshape`, which may be a view.
+        if not shares and target._schema.name.partition("::")[2] not in ("reshape", "contiguous", "flatten", "to"):
+            break
+        node = node.args[0]
+    return node
+
+
+def _is_identity_in_evaluation(value: fx.Node, target: fx.Node) -> bool:
+    """Return whether a node that follows the mode gives another one's values in evaluation."""
+    name = str(getattr(value.target, "_schema", "")).partition("(")[0]
+    return name.removeprefix(f"{stand_ins.NAMESPACE}::") in _IDENTITIES and value.args[0] is target

@@ -1,0 +1,183 @@
+"""Operations that behave differently in training: which follow the mode of the network, and which never do.
+
+| in evaluation | in training | a dropout or a batch normalisation                              |
+|---------------|-------------|-----------------------------------------------------------------|
+| off           | on          | follows the mode: a stand-in                                    |
+| off           | off         | is frozen: its decomposition                                    |
+| on            | on          | is the same in both modes: its decomposition; a normalisation   |
+|               |             | by the batch in both has no statistics                          |
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.modules.instancenorm import _InstanceNorm
+
+from archive.trainer.intake import stand_ins, tracing
+from archive.trainer.intake.alignment import Pairs, settings_of
+from archive.trainer.intake.settings import is_stand_in
+
+_STATISTICS = {"batch_norm": 3, "instance_norm": 3}
+
+_FOLLOWING = (_BatchNorm, _InstanceNorm, _DropoutNd, nn.RReLU, nn.RNNBase)
+"""Layers whose mode is an argument of their one operation. Subclasses may be others."""
+
+
+def has_own_training(model: nn.Module, readers: set[nn.Module], evaluation: ExportedProgram) -> bool:
+    """Return whether a model may compute more than layers that follow the mode in training.
+
+    Args:
+        model: The model, in training mode.
+        readers: Modules whose mode was read in evaluation.
+        evaluation: The trace in evaluation.
+    """
+    if any(not _follows(module) for module in readers):
+        return True
+    if any(not module.training or type(module).train is not nn.Module.train for module in model.modules()):
+        return True
+    names = {name for name, module in model.named_modules() if _follows(module)}
+    for node in evaluation.graph.nodes:
+        if _mode_operation(node) and _module_name(node) not in names:
+            return True
+    return False
+
+
+def own_steps(program: ExportedProgram) -> list[str]:
+    """Return the names of recurrent layers whose steps are written out."""
+    return sorted({_module_name(node) for node in program.graph.nodes if _operation(node) in stand_ins.RECURRENT})
+
+
+def replace(evaluation: ExportedProgram, training: ExportedProgram | None, pairs: Pairs) -> None:
+    """Put stand-ins for operations that follow the mode, in both traces; without a second one, all follow.
+
+    Args:
+        evaluation: The trace in evaluation.
+        training: The trace in training; None if it has the same operations.
+        pairs: Node in training to the same node in evaluation.
+    """
+    partners = {other: node for node, other in pairs.items()}
+    for node in list(evaluation.graph.nodes):
+        partner = partners.get(node)
+        if training is None:
+            mode = _mode(node)
+            _replace(evaluation, node, mode, True if _mode_operation(node) else mode)
+        elif partner is not None:
+            modes = _mode(node), _mode(partner)
+            _replace(training, partner, *modes)
+            _replace(evaluation, node, *modes)
+        else:
+            # In evaluation alone: nothing reads it in training.
+            _replace(evaluation, node, _mode(node), _mode(node))
+    for node in list(training.graph.nodes) if training is not None else ():
+        if node not in pairs:
+            _replace(training, node, False, _mode(node))
+    for program in (evaluation, training):
+        if program is not None:
+            _detach(program)
+            program.graph.lint()
+            program.graph_module.recompile()
+
+
+def _follows(module: nn.Module) -> bool:
+    return isinstance(module, _FOLLOWING) and type(module).__module__.startswith("torch.nn.modules.")
+
+
+def _module_name(node: fx.Node) -> str:
+    stack = node.meta.get("nn_module_stack") or {}
+    name = next(reversed(stack.values()), ("", ""))[0]
+    return str(name).partition("@")[0]
+
+
+def _operation(node: fx.Node) -> str:
+    """Return the name of an operation of PyTorch; empty for other nodes."""
+    target = node.target
+    if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten":
+        return ""
+    return target._schema.name.partition("::")[2]
+
+
+def _mode_operation(node: fx.Node) -> str:
+    """Return the name of an operation that depends on the mode; empty for others."""
+    name = _operation(node)
+    return name if name in stand_ins.MODES else ""
+
+
+def _mode(node: fx.Node) -> Any:
+    """Return the argument of a node that is the mode; None without."""
+    name = _operation(node)
+    if name == "scaled_dot_product_attention":
+        return settings_of(node)["dropout_p"]
+    return settings_of(node)[stand_ins.MODES[name]] if name in stand_ins.MODES else None
+
+
+def _replace(program: ExportedProgram, node: fx.Node, evaluation: Any, training: Any) -> None:
+    """Put a stand-in for a node whose mode is one thing in evaluation, and another in training."""
+    name = _operation(node)
+    if is_stand_in(node) and node.target._schema.name.partition("::")[2] in stand_ins.RECURRENT:
+        if not _is_whole(program, node):
+            # Its steps are written out.
+            node.target = getattr(torch.ops.aten, node.target._schema.name.partition("::")[2]).input
+    elif name == "pad" and settings_of(node)["mode"] == "circular":
+        node.target = stand_ins.get(name)
+    elif name == "scaled_dot_product_attention":
+        if training and not evaluation:
+            node.args = tuple(settings_of(node).values())[:6]
+            node.kwargs = {key: value for key, value in settings_of(node).items() if key in ("scale", "enable_gqa")}
+            node.target = stand_ins.get(name)
+            node.update_arg(4, training)
+    elif name in stand_ins.MODES:
+        _replace_by_mode(node, name, evaluation, training)
+
+
+def _replace_by_mode(node: fx.Node, name: str, evaluation: Any, training: Any) -> None:
+    first = _STATISTICS.get(name)
+    settings = settings_of(node)
+    without = first is not None and settings["running_mean"] is None
+    if without and name == "instance_norm":
+        # By the image in both modes.
+        return
+    if name in ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout") and not settings["p"]:
+        return
+    if without or (training and not evaluation):
+        node.args = tuple(settings.values())
+        node.kwargs = {}
+        node.target = stand_ins.get(name)
+    elif training and evaluation and first is not None:
+        node.args = tuple(settings.values())
+        node.kwargs = {}
+        node.update_arg(first, None)
+        node.update_arg(first + 1, None)
+        if name == "batch_norm":
+            node.target = stand_ins.get(name)
+
+
+def _is_whole(program: ExportedProgram, node: fx.Node) -> bool:
+    """Return whether a recurrent layer has its own weights, each a parameter that it alone uses."""
+    by_name = settings_of(node)
+    specs = program.graph_signature.input_specs
+    nodes = [each for each in program.graph.nodes if each.op == "placeholder"]
+    parameters = {each for each, spec in zip(nodes, specs, strict=True) if spec.kind is InputKind.PARAMETER}
+    return all(each in parameters and len(each.users) == 1 for each in by_name["params"])
+
+
+def _detach(program: ExportedProgram) -> None:
+    """Put stand-ins where the gradient of a parameter is stopped."""
+    graph = program.graph
+    trained = tracing.trained_values(program)
+    for node in list(graph.nodes):
+        if node.target not in (torch.ops.aten.detach.default, torch.ops.aten.detach_.default):
+            continue
+        if node.args[0] in trained and not any(_changes(user, node) for user in node.users):
+            node.target = stand_ins.get("detach")
+
+
+def _changes(user: fx.Node, node: fx.Node) -> bool:
+    target = user.target
+    return isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable and user.args[:1] == (node,)

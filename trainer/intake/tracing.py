@@ -1,0 +1,192 @@
+"""Traces of a model: `torch.export` in one mode, without regions, and with stand-ins."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch.export import Dim, ExportedProgram
+from torch.export.graph_signature import InputKind
+
+from archive.architecture.aten.wiring import Input
+from archive.trainer.intake import stand_ins
+
+# Not 1, which torch.export would take for a constant.
+BATCH = 2
+
+_CHANGED_IN_PLACE = ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "rrelu")
+
+
+def traced(model: nn.Module, examples: Sequence[torch.Tensor]) -> ExportedProgram:
+    """Return the operations of a model in the mode that it has."""
+    collection: Any = torch.export.ShapesCollection
+    batch, shapes = Dim("batch", min=1), collection()
+    for example in examples:
+        # By tensor: a nested list would have to follow the signature of `forward`.
+        shapes[example] = {0: batch}
+    with torch.enable_grad(), _whole_recurrent_layers():
+        program = torch.export.export(model, tuple(examples), dynamic_shapes=shapes, strict=False)
+    _open_regions(program.graph_module)
+    _replace_changes(program.graph)
+    _recompile(program)
+    return program
+
+
+def examples_of(model: nn.Module, inputs: Sequence[Input], batch: int = BATCH) -> tuple[torch.Tensor, ...]:
+    """Return a batch of zeros for each input, on the device of the model."""
+    device = next((tensor.device for tensor in (*model.parameters(), *model.buffers())), torch.device("cpu"))
+    return tuple(torch.zeros((batch, *each.shape), dtype=getattr(torch, each.dtype), device=device) for each in inputs)
+
+
+@contextmanager
+def readers_of_mode() -> Iterator[set[nn.Module]]:
+    """Collect the modules whose mode is read meanwhile."""
+    readers: set[nn.Module] = set()
+
+    def read(module: nn.Module) -> bool:
+        readers.add(module)
+        return bool(module.__dict__["training"])
+
+    def write(module: nn.Module, mode: bool) -> None:
+        module.__dict__["training"] = mode
+
+    # A property of the class comes before the attribute of the object.
+    nn.Module.training = property(read, write)  # type: ignore[assignment]
+    try:
+        yield readers
+    finally:
+        del nn.Module.training
+
+
+@contextmanager
+def own_gradients() -> Iterator[set[str]]:
+    """Collect the names of functions with a backward pass of their own that run meanwhile."""
+    names: set[str] = set()
+    function: Any = torch.autograd.Function
+    apply = function.__dict__["apply"]
+
+    def noted(cls: Any, *inputs: Any, **settings: Any) -> Any:
+        if not cls.__module__.startswith("torch."):
+            names.add(cls.__name__)
+        return apply.__get__(None, cls)(*inputs, **settings)
+
+    function.apply = classmethod(noted)
+    try:
+        yield names
+    finally:
+        function.apply = apply
+
+
+class _Recurrent:
+    """Functions of recurrent layers, which give stand-ins; of packed sequences, those of PyTorch."""
+
+    def __init__(self, functions: Any) -> None:
+        self._functions = functions
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(self._functions, name)
+        if name not in stand_ins.RECURRENT:
+            return function
+
+        def call(*arguments: Any) -> Any:
+            packed = not isinstance(arguments[3], bool)
+            return function(*arguments) if packed else stand_ins.get(name)(*arguments)
+
+        return call
+
+
+@contextmanager
+def _whole_recurrent_layers() -> Iterator[None]:
+    """Trace recurrent layers as one operation: PyTorch would write out their steps, one by one."""
+    module: Any = torch.nn.modules.rnn
+    functions = module._VF
+    module._VF = _Recurrent(functions)
+    try:
+        yield
+    finally:
+        module._VF = functions
+
+
+def trained_values(program: ExportedProgram) -> set[fx.Node]:
+    """Return the nodes through which a gradient reaches a parameter."""
+    reached: set[fx.Node] = set()
+    specs = iter(program.graph_signature.input_specs)
+    for node in program.graph.nodes:
+        if node.op == "placeholder":
+            if next(specs).kind is InputKind.PARAMETER:
+                reached.add(node)
+            continue
+        value = node.meta.get("val")
+        real = not isinstance(value, torch.Tensor) or value.is_floating_point() or value.is_complex()
+        stops = node.target in (torch.ops.aten.detach.default, torch.ops.aten.detach_.default)
+        if real and not stops and any(source in reached for source in node.all_input_nodes):
+            reached.add(node)
+    return reached
+
+
+def _recompile(program: ExportedProgram) -> None:
+    program.graph.lint()
+    program.graph_module.recompile()
+
+
+def _open_regions(module: fx.GraphModule) -> None:
+    """Write the operations of regions without gradients into the graph; what leaves one is detached."""
+    graph = module.graph
+    regions = [node for node in graph.nodes if node.op == "call_function" and _is_region(node)]
+    for node in regions:
+        enabled, body, *given = node.args
+        inner = getattr(module, body.target)
+        _open_regions(inner)
+        values = dict(zip((each for each in inner.graph.nodes if each.op == "placeholder"), given, strict=True))
+        with graph.inserting_before(node):
+            for each in inner.graph.nodes:
+                if each.op == "get_attr":
+                    name = f"{body.target}_{each.target}".replace(".", "_")
+                    setattr(module, name, getattr(inner, each.target))
+                    values[each] = graph.get_attr(name)
+                elif each.op == "call_function":
+                    values[each] = graph.node_copy(each, values.__getitem__)
+            (end,) = (each for each in inner.graph.nodes if each.op == "output")
+            outputs = fx.node.map_arg(end.args[0], values.__getitem__)
+            if not enabled:
+                outputs = [_detached(graph, value) for value in outputs]
+        for user in list(node.users):
+            assert user.target is operator.getitem
+            user.replace_all_uses_with(outputs[user.args[1]])
+            graph.erase_node(user)
+        graph.erase_node(node)
+        if not body.users:
+            graph.erase_node(body)
+
+
+def _is_region(node: fx.Node) -> bool:
+    return node.target is torch.ops.higher_order.wrap_with_set_grad_enabled
+
+
+def _detached(graph: fx.Graph, value: Any) -> Any:
+    if not isinstance(value, fx.Node) or not isinstance(value.meta.get("val"), torch.Tensor):
+        return value
+    node = graph.call_function(torch.ops.aten.detach.default, (value,))
+    node.meta.update(value.meta)
+    return node
+
+
+def _replace_changes(graph: fx.Graph) -> None:
+    """Write operations that follow the mode and change their input as a result that is copied into the input."""
+    for node in list(graph.nodes):
+        for name in _CHANGED_IN_PLACE:
+            if node.op != "call_function" or node.target is not getattr(torch.ops.aten, f"{name}_").default:
+                continue
+            source = node.args[0]
+            assert isinstance(source, fx.Node)
+            with graph.inserting_before(node):
+                result = graph.call_function(getattr(torch.ops.aten, name).default, node.args, node.kwargs)
+                copy = graph.call_function(torch.ops.aten.copy_.default, (source, result))
+            result.meta.update(node.meta)
+            copy.meta.update(node.meta)
+            node.replace_all_uses_with(copy)
+            graph.erase_node(node)
