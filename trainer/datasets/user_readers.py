@@ -6,8 +6,8 @@
             … and x_valid, y_valid                            all three parts are those of the file
 
 `x` is (n, features) of numbers, or images (n, height, width) or (n, height, width, channels), as bytes or floats; `y`
-is (n,): integers, text or booleans are classes, floats are values to predict. Arrays of Python objects are refused,
-since reading them runs code from the file.
+is (n,): classes or values (`archive.trainer.datasets.targets`). Images with the channels first are recognised where the
+shape tells, and turned. Arrays of Python objects are refused, since reading them runs code from the file.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archive.errors import UnusableFileError
 from archive.quantities import decimal
+from archive.trainer.datasets import targets
 from archive.trainer.datasets.layout import Rows
 from archive.trainer.datasets.readers import UNREADABLE
-
-Kind = Literal["classes", "values"]
+from archive.trainer.datasets.targets import Kind
 
 LARGEST = float(np.finfo(np.float32).max)
 """Largest finite number in single precision, in which networks compute."""
 
-MOST_CLASSES = 20
-"""Largest number of different integers in a CSV's target that still count as classes."""
+MOST_CHANNELS = 4
+"""Most channels of usual images: grey, colours, and a mask with either."""
 
 FEWEST_ROWS, FEWEST_OF_A_CLASS = 10, 5
 """With these, a split of 60/20/20 leaves no part empty, and has each class in the training part and one other."""
@@ -48,12 +48,14 @@ class FileContent:
         kind: Whether the targets are classes or values.
         classes: Number of classes; 1 for values.
         parts: Number of the file's own rows for training, validation and tests; None if it has no parts.
+        turned: Whether the file has the channels of images first; the rows have them last.
     """
 
     rows: Rows
     kind: Kind
     classes: int
     parts: tuple[int, int, int] | None = None
+    turned: bool = False
 
 
 def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> FileContent:
@@ -63,7 +65,7 @@ def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> File
         path: Path of the file, for messages.
         content: Content of the file.
         target: Name of the column to predict; all others are inputs.
-        kind: Kind of the target; None infers it: text, or at most `MOST_CLASSES` different integers, are classes.
+        kind: Kind of the target; None infers it.
 
     Raises:
         UnusableFileError: It is no such file; the message names the row and the column.
@@ -73,7 +75,7 @@ def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> File
         raise UnusableFileError(f"{path} is no CSV: it is empty")
     head = [name.strip() for name in lines[0]]
     _check_head(path, head, target)
-    table = [line for line in lines[1:] if line]
+    table = lines[1:]
     for number, line in enumerate(table, 1):
         if len(line) != len(head):
             raise UnusableFileError(f"row {number} of {path} has {len(line)} entries, the header has {len(head)}")
@@ -82,14 +84,21 @@ def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> File
     for column, place in enumerate(place for place in range(len(head)) if place != at):
         inputs[:, column] = _numbers(path, place, head[place], [line[place] for line in table])
     texts = [line[at].strip() for line in table]
-    values = _values(texts)
-    advice = "" if kind or values is None else ": append :values to the column's name if they are no classes"
-    return _content(path, inputs, _target(path, at, target, texts, values, kind), None, advice)
+    if "" in texts:
+        raise UnusableFileError(f"row {texts.index('') + 1} of {path} has nothing in the column {target!r}")
+    labels = targets.labels_of(texts)
+    if (kind or targets.kind_of_labels(labels)) == "values":
+        return _content(path, inputs, _numbers(path, at, target, texts), None)
+    numeric = labels is not None and any(not isinstance(label, str) for label in labels.values())
+    advice = ": append :values to the column's name if they are no classes" if numeric and not kind else ""
+    return _content(path, inputs, targets.classes_of_texts(texts, labels), None, advice)
 
 
 def _csv_lines(path: Path, content: bytes) -> list[list[str]]:
     try:
-        return list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True))
+        lines = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+        # Lines without an entry are no rows.
+        return [line for line in lines if any(entry.strip() for entry in line)]
     except (UnicodeDecodeError, csv.Error, ValueError) as error:
         if isinstance(error, UnicodeDecodeError):
             raise UnusableFileError(f"{path} is no UTF-8 text: save it as UTF-8") from None
@@ -113,18 +122,24 @@ def _check_head(path: Path, head: Sequence[str], target: str) -> None:
         raise UnusableFileError(f"{path} has no column beside {target!r} to predict it from")
 
 
-def read_npz(path: Path, content: bytes) -> FileContent:
+def read_npz(path: Path, content: bytes, kind: Kind | None = None) -> FileContent:
     """Return the rows of a `.npz`.
 
     Args:
         path: Path of the file, for messages.
         content: Content of the file.
+        kind: Kind of the targets; None infers it.
 
     Raises:
         UnusableFileError: It is no such file, has Python objects, or its arrays do not match.
     """
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        loaded = np.load(io.BytesIO(content), allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            raise UnusableFileError(
+                f"{path} holds a single array (npy), not the arrays x and y: write them by numpy.savez"
+            )
+        with loaded as file:
             # numpy returns the bytes of a member that is no array.
             arrays = {name: array for name in file.files if isinstance(array := file[name], np.ndarray)}
     except UNREADABLE as error:
@@ -141,11 +156,16 @@ def read_npz(path: Path, content: bytes) -> FileContent:
     counts = [_paired(path, arrays, suffix) for suffix in suffixes]
     parts = None if len(counts) == 1 else (counts[0], counts[1] if len(counts) == 3 else 0, counts[-1])
     try:
-        x, y = (np.concatenate([arrays[f"{letter}{suffix}"] for suffix in suffixes]) for letter in "xy")
+        x = np.concatenate([arrays[f"x{suffix}"] for suffix in suffixes])
+        y = targets.joined([arrays[f"y{suffix}"] for suffix in suffixes])
     except ValueError as error:
         fault = f"the parts of {path} do not go together"
         raise UnusableFileError(fault, f"{fault}: {error}") from None
-    return _content(path, _inputs(path, x), _answers(path, y), parts)
+    inputs, turned = _channels_last(_inputs(path, x))
+    answers = _answers(path, y, kind, of_images=inputs.ndim == 4)
+    numeric = y.dtype.kind in "uifO" and kind is None
+    advice = ": append :values to the name of the file if they are no classes" if numeric else ""
+    return replace(_content(path, inputs, answers, parts, advice), turned=turned)
 
 
 def _paired(path: Path, arrays: Mapping[str, NDArray[Any]], suffix: str) -> int:
@@ -168,11 +188,28 @@ def _inputs(path: Path, x: NDArray[Any]) -> NDArray[Any]:
     return _finite(path, "x", x.astype(np.float64))
 
 
-def _answers(path: Path, y: NDArray[Any]) -> NDArray[Any]:
-    if y.dtype.kind not in "uifbU":
+def _channels_last(x: NDArray[Any]) -> tuple[NDArray[Any], bool]:
+    """Return images with their channels last, and whether the file has them first.
+
+    The shape (n, a, b, c) tells where only a can be a number of channels, or where b = c and a is another number.
+    """
+    if x.ndim != 4 or x.shape[3] <= MOST_CHANNELS:
+        return x, False
+    _, first, second, last = x.shape
+    turned = first <= MOST_CHANNELS or (second == last != first)
+    return (np.ascontiguousarray(np.moveaxis(x, 1, -1)), True) if turned else (x, False)
+
+
+def _answers(path: Path, y: NDArray[Any], kind: Kind | None, *, of_images: bool) -> NDArray[Any]:
+    if y.dtype.kind not in "uifbUO":
         fault = f"y of {path} must be numbers or text"
         raise UnusableFileError(fault, f"{fault}, got {y.dtype}")
-    return _finite(path, "y", y.astype(np.float64)) if y.dtype.kind == "f" else _classes(y)
+    if y.dtype.kind == "U" and kind == "values":
+        raise UnusableFileError(f"y of {path} must be numbers to be values", f"y of {path} is text: it has no values")
+    checked = _finite(path, "y", y.astype(np.float64)) if y.dtype.kind == "f" else y
+    if (kind or targets.kind_of_array(checked, of_images=of_images)) == "classes":
+        return targets.classes_of_array(checked)
+    return _finite(path, "y", checked.astype(np.float64))
 
 
 def _finite(path: Path, name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -199,53 +236,20 @@ def _numbers(path: Path, place: int, name: str, texts: Sequence[str]) -> NDArray
     return values
 
 
-def _values(texts: Sequence[str]) -> NDArray[np.float64] | None:
-    """Return the numbers in a column; None where an entry is other text."""
-    try:
-        return np.array([decimal(text) for text in texts])
-    except ValueError:
-        return None
-
-
-def _target(
-    path: Path,
-    place: int,
-    name: str,
-    texts: Sequence[str],
-    values: NDArray[np.float64] | None,
-    kind: Kind | None,
-) -> NDArray[Any]:
-    if "" in texts:
-        raise UnusableFileError(f"row {texts.index('') + 1} of {path} has nothing in the column {name!r}")
-    finite = values is not None and np.isfinite(values).all()
-    if kind is None:
-        whole = values is None or (finite and (values == np.round(values)).all())
-        few = values is None or len(np.unique(values)) <= MOST_CLASSES
-        kind = "classes" if whole and few else "values"
-    if kind == "values":
-        return _numbers(path, place, name, texts)
-    return _classes(values if values is not None and finite else np.array(texts))
-
-
-def _classes(labels: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the number of each class, in the order of the sorted labels."""
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
-
-
 def _content(
-    path: Path, inputs: NDArray[Any], targets: NDArray[Any], parts: tuple[int, int, int] | None, advice: str = ""
+    path: Path, inputs: NDArray[Any], answers: NDArray[Any], parts: tuple[int, int, int] | None, advice: str = ""
 ) -> FileContent:
-    if len(targets) < FEWEST_ROWS:
-        raise UnusableFileError(f"{path} must have at least {FEWEST_ROWS} rows, got {len(targets)}")
-    rows = Rows(inputs, targets, held_out=parts[2] if parts else 0)
-    if targets.dtype != np.int64:
-        if np.ptp(targets) == 0:
+    if len(answers) < FEWEST_ROWS:
+        raise UnusableFileError(f"{path} must have at least {FEWEST_ROWS} rows, got {len(answers)}")
+    rows = Rows(inputs, answers, held_out=parts[2] if parts else 0)
+    if answers.dtype != np.int64:
+        if np.ptp(answers) == 0:
             raise UnusableFileError(
                 f"the target of {path} is the same in every row: there is nothing to learn",
-                f"the target of {path} is {targets[0]:g} in every row: there is nothing to learn",
+                f"the target of {path} is {answers[0]:g} in every row: there is nothing to learn",
             )
         return FileContent(rows, "values", 1, parts)
-    counts = np.bincount(targets)
+    counts = np.bincount(answers)
     if len(counts) < 2:
         raise UnusableFileError(f"the target of {path} must have two classes or more, got {len(counts)}")
     if counts.min() < FEWEST_OF_A_CLASS:

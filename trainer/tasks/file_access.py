@@ -29,6 +29,8 @@ from archive.named_files import resolved as _resolved
 from archive.named_files import sha256_of as _sha256
 
 FORMS: Final = ("csv", "npz", "table")
+KINDS: Final = ("classes", "values")
+"""What a target is, at the end of the name of a task: `csv:PATH#TARGET:classes`, `npz:PATH:values`."""
 _COLUMN = re.compile(r"(?<=\.csv)#|(?<=\.tsv)#|(?<=\.csv\.gz)#|(?<=\.tsv\.gz)#")
 _PROTOCOL = re.compile(r"(?:csv|npz|table)/(?P<digest>[0-9a-f]{12,64})(?:\+.*)?")
 
@@ -37,13 +39,14 @@ def reference_of(task: str) -> tuple[str, str] | None:
     """Return the path and the column in the name of a task, each empty if missing; None if the task is no file.
 
     The column begins after the ending of a table's file name, so that both may contain `#`; after the last `#` of a
-    name without such an ending.
+    name without such an ending. It includes what the target is; of an `npz`, which has no column, it is that alone.
     """
     form, separator, reference = task.partition(":")
     if not separator or form not in FORMS:
         return None
     if form == "npz":
-        return reference, ""
+        path, separator, kind = reference.rpartition(":")
+        return (path, kind) if separator and kind in KINDS else (reference, "")
     if named := _COLUMN.search(reference):
         return reference[: named.start()], reference[named.end() :]
     path, _, column = reference.rpartition("#")
@@ -56,7 +59,8 @@ def label_of(task: str) -> str:
     if reference is None:
         return task
     path, column = reference
-    return f"{task.partition(':')[0]}:{Path(path).name}" + (f"#{column}" if column else "")
+    form = task.partition(":")[0]
+    return f"{form}:{Path(path).name}" + (f"{':' if form == 'npz' else '#'}{column}" if column else "")
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from archive.errors import SettingsError, UsageError
+from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.queue.capabilities import NOISE
 from archive.registry import Registry
 from archive.trainer.protocols.base import TrainingProtocol
-from archive.trainer.tasks import tabular, user_files
+from archive.trainer.tasks import file_hints, tabular, user_files
 from archive.trainer.tasks.base import Task
 from archive.trainer.tasks.bundled import DIABETES, DIGITS
 from archive.trainer.tasks.file_access import FileAccess, record_file, redacted_errors, reference_of
@@ -76,18 +76,28 @@ def get(name: str) -> Task | TabularTask:
     Raises:
         UnknownNameError: There is no task of this name.
         SettingsError: Another package's entry point of this name is no task.
-        UsageError: The file cannot be read, or has no such column, or noise is added to a training.
+        UsageError: The file cannot be read, or has no such column, or noise is added to a training; or the name is that
+            of a file alone, and the message says how its task is named.
     """
+    if name not in registry.names() and (meant := file_hints.of(name)):
+        raise UsageError(meant)
+    return _of_name(name)
+
+
+def _of_name(name: str) -> Task | TabularTask:
+    """Return a task by a name that may come from the database: no error quotes a file that the name does not open."""
     if name.startswith(tabular.PREFIX):
         return tabular.parse(name)
     if name.startswith(user_files.PREFIXES):
         return user_files.parse(name)
     plain, separator, deviation = name.rpartition(NOISE)
     if separator and name not in registry.names():
-        task = get(plain)
+        task = _of_name(plain)
         if not isinstance(task, TabularTask):
             raise UsageError(f"only results of a table can have noise added, and networks are trained on {plain!r}")
         return task.with_noise(deviation)
+    if name not in registry.names():
+        raise UnknownNameError("task", name, registry.names(), forms="csv:PATH#TARGET, npz:PATH, table:PATH#COLUMN")
     task = registry.load(name)
     if not isinstance(task, Task | TabularTask):
         raise SettingsError(f"the task {name!r} of {registry.package(name)} must be a Task, got {type(task).__name__}")
@@ -113,10 +123,10 @@ def of_study(study: Study, access: FileAccess) -> Task | TabularTask:
     """
     reference = reference_of(study.task)
     if reference is None or not reference[0]:
-        return get(study.task)
+        return _of_name(study.task)
     access.check(reference[0], study.protocol)
     with redacted_errors(reference[0]):
-        return get(study.task)
+        return _of_name(study.task)
 
 
 def name_file(task: Task | TabularTask, home: Path) -> None:

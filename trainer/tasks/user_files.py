@@ -1,4 +1,4 @@
-"""Tasks on files of users: `csv:PATH#TARGET`, `csv:PATH#TARGET:classes`, `csv:PATH#TARGET:values`, `npz:PATH`.
+"""Tasks on files of users: `csv:PATH#TARGET`, `npz:PATH`, and each with `:classes` or `:values`.
 
 `archive.trainer.datasets.user_readers` defines the contents of the files. The name of the protocol contains the file's
 SHA-256, so that evaluations are comparable only if the data are the same. Its rules depend on the data:
@@ -16,39 +16,65 @@ are kept. A file with a test part but no validation part gives a fifth of its tr
 from __future__ import annotations
 
 import hashlib
+import logging
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from archive.errors import TrainingError, UsageError
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks.base import Task
 from archive.trainer.tasks.bundled import DIABETES, DIGITS
 from archive.trainer.tasks.downloaded import FASHION_MNIST, NAVAL
-from archive.trainer.tasks.file_access import redacted_errors, reference_of
+from archive.trainer.tasks.file_access import KINDS, redacted_errors, reference_of
 from archive.user_paths import absolute
 
 if TYPE_CHECKING:
     from archive.trainer.datasets.layout import Rows
     from archive.trainer.datasets.scaling import Scaling
     from archive.trainer.datasets.splits import Splits
-    from archive.trainer.datasets.user_readers import FileContent, Kind
+    from archive.trainer.datasets.targets import Kind
+    from archive.trainer.datasets.user_readers import FileContent
 
 PREFIXES = ("csv:", "npz:")
 FEW = 2000
-KINDS = ("classes", "values")
+
+log = logging.getLogger(__name__)
+
+
+class FileTarget(NamedTuple):
+    """What a task learns from a file.
+
+    Attributes:
+        form: `csv` or `npz`.
+        column: Column of a CSV; empty for an `npz`.
+        kind: Kind of the target; None infers it.
+    """
+
+    form: str
+    column: str
+    kind: Kind | None = None
+
+    def named(self, path: Path | str) -> str:
+        """Return the name of the file and the target, as it is in the name of the task."""
+        return f"{path}{'#' if self.column else ''}{self.text}"
+
+    @property
+    def text(self) -> str:
+        """The target in names: column and kind."""
+        return f"{self.column}:{self.kind}" if self.kind else self.column
 
 
 def parse(name: str) -> Task:
-    """Return the task with the name `csv:PATH#TARGET` or `npz:PATH`.
+    """Return the task with the name `csv:PATH#TARGET` or `npz:PATH`, perhaps with the kind of the target.
 
     Raises:
         UsageError: The text or the file cannot be used.
     """
+    form = name.partition(":")[0]
     reference, column = reference_of(name) or ("", "")
-    target = column if name.startswith("csv:") else None
-    if target is not None and not (reference and target):
+    if form == "csv" and not (reference and column):
         raise UsageError(f"a CSV is named as csv:PATH#TARGET, got {name!r}")
     if not reference:
         raise UsageError(f"a file of arrays is named as npz:PATH, got {name!r}")
@@ -60,31 +86,45 @@ def parse(name: str) -> Task:
     except ValueError as error:
         # The text cannot be a path.
         raise UsageError(f"cannot read {reference!r}: {error}") from None
-    return _task(path, target, status.st_mtime_ns, status.st_size)
+    return _task(path, _target(form, column), status.st_mtime_ns, status.st_size)
+
+
+def _target(form: str, text: str) -> FileTarget:
+    if form == "npz":
+        return FileTarget(form, "", cast("Kind", text) if text else None)
+    column, separator, kind = text.rpartition(":")
+    if separator and kind in KINDS:
+        return FileTarget(form, column, cast("Kind", kind))
+    return FileTarget(form, text)
 
 
 @lru_cache(maxsize=16)
-def _task(path: Path, target: str | None, _modified: int, _size: int) -> Task:
+def _task(path: Path, target: FileTarget, _modified: int, _size: int) -> Task:
     raw = _bytes(path)
     sha256 = hashlib.sha256(raw).hexdigest()
     content = _content(path, raw, target)
     inputs = content.rows.inputs
     images, classes = inputs.ndim == 4, content.kind == "classes"
-    of = f"{path}#{target}" if target else str(path)
     features = tuple(inputs.shape[1:])
+    summary = f"{content.kind} of {target.named(path)}, {len(inputs):,} rows"
+    if content.turned:
+        height, width, channels = features
+        shape = f"{height}x{width} with {channels} channels"
+        summary += f", channels first, {shape}"
+        log.warning("the images of %s have their channels first, and are read as %s", path.name, shape)
     return Task(
-        name=f"{'csv' if target else 'npz'}:{of}",
-        summary=f"{'classes' if classes else 'values'} of {of}, {len(inputs):,} rows",
+        name=f"{target.form}:{target.named(path)}",
+        summary=summary,
         kind="classification" if classes else "regression",
         metric="accuracy" if classes else "mse",
         direction="maximise" if classes else "minimise",
         input_shape=(features[2], *features[:2]) if images else features,
         outputs=content.classes,
         spaces=("cnn", "mlp") if images and classes else ("mlp",),
-        protocols=(_protocol(content, "csv" if target else "npz", sha256),),
+        protocols=(_protocol(content, target.form, sha256),),
         loader=partial(_load, path, target),
         scaling=partial(_scaling, path, target),
-        title=f"{path.stem}-{target}".replace(":", "-") if target else path.stem,
+        title="-".join(filter(None, (path.stem, target.column, target.kind))).replace(":", "-"),
     )
 
 
@@ -111,24 +151,25 @@ def _protocol(content: FileContent, form: str, sha256: str) -> TrainingProtocol:
     return replace(ours, name=f"{form}/{sha256[:12]}", data=sha256)
 
 
-def _load(path: Path, target: str | None, protocol: TrainingProtocol) -> Splits:
+def _load(path: Path, target: FileTarget, protocol: TrainingProtocol) -> Splits:
     from archive.trainer.datasets import cache, layout
 
     def parts() -> layout.Parts:
         with redacted_errors(path):  # The errors of a trial are recorded in the archive.
             return layout.cut(_rows(path, target, protocol), protocol)
 
-    column = hashlib.sha256((target or "").encode()).hexdigest()[:8]
+    # The number is that of the rules by which files are read: a part that was read by others is not taken.
+    column = hashlib.sha256(f"2 {target.form} {target.text}".encode()).hexdigest()[:8]
     return cache.splits(f"user-{protocol.data[:32]}-{column}", protocol, parts)
 
 
-def _scaling(path: Path, target: str | None, protocol: TrainingProtocol) -> Scaling:
+def _scaling(path: Path, target: FileTarget, protocol: TrainingProtocol) -> Scaling:
     from archive.trainer.datasets import layout
 
     return layout.scaling(_rows(path, target, protocol), protocol)
 
 
-def _rows(path: Path, target: str | None, protocol: TrainingProtocol) -> Rows:
+def _rows(path: Path, target: FileTarget, protocol: TrainingProtocol) -> Rows:
     raw = _bytes(path)
     if hashlib.sha256(raw).hexdigest() != protocol.data:
         raise TrainingError(f"{path} has changed since the task was named")
@@ -142,12 +183,9 @@ def _bytes(path: Path) -> bytes:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _content(path: Path, raw: bytes, target: str | None) -> FileContent:
+def _content(path: Path, raw: bytes, target: FileTarget) -> FileContent:
     from archive.trainer.datasets.user_readers import read_csv, read_npz
 
-    if target is None:
-        return read_npz(path, raw)
-    column, separator, kind = target.rpartition(":")
-    if separator and kind in KINDS:
-        return read_csv(path, raw, column, cast("Kind", kind))
-    return read_csv(path, raw, target, None)
+    if target.form == "npz":
+        return read_npz(path, raw, target.kind)
+    return read_csv(path, raw, target.column, target.kind)

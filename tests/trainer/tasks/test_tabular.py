@@ -70,8 +70,8 @@ def test_network_outside_the_table_fails(table):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("table:{}", "is named as table:PATH#COLUMN"),
-        ("table:{}#", "is named as table:PATH#COLUMN"),
+        ("table:{}", "names no column: its task is table:.*#COLUMN; its columns are arch_str, accuracy"),
+        ("table:{}#", "names no column: its task is table:.*#COLUMN; its columns are arch_str, accuracy"),
         ("table:#accuracy", "is named as table:PATH#COLUMN"),
         ("table:{}.gz#accuracy", "cannot read the table"),
         ("table:~nobody-of-this-name/x.csv#accuracy", "no home folder of ~nobody-of-this-name is known"),

@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.errors import TrainingError, UsageError
+from archive.store.records import Study
 from archive.trainer.datasets import sources
 from archive.trainer.datasets.user_readers import read_csv, read_npz
 from archive.trainer.fit.train import train
 from archive.trainer.tasks import registry
-from archive.trainer.tasks.file_access import label_of
+from archive.trainer.tasks.file_access import FileAccess, label_of
 from tests.support import examples
 from tests.support.networks.nets import TINY_CNN, TINY_MLP
 
@@ -165,6 +166,7 @@ HOSTILE = {
     "rare number": ("a,b,y\n" + "1,2,3\n" * 12 + "1,2,4\n", "y", "rarest of 2 has 1: append :values"),
     "no text": (b"\xff\xfe\x00", "y", "is no UTF-8 text: save it as UTF-8"),
     "semicolons": ("a;b;y\n" + "1,5;2,5;3\n" * 12, "y", "separated by commas, not by semicolons"),
+    "blank lines": ("\n \na,b,y\n\n,,\n" + "1,2,x\n" * 12 + "\n1,2,z\n\n", "y", "rarest of 2 has 1$"),
     "open quote": ('a,b,y\n"1,2,3\n', "y", "is no CSV"),
 }
 
@@ -296,7 +298,9 @@ BAD = {
     "huge": ({"x": ONES * 1e200, "y": np.arange(20.0)}, "row 1 of x .* not finite, or above 3.4e.38"),
     "nan target": ({"x": ONES, "y": np.r_[np.ones(19), np.inf]}, "row 20 of y .* not finite"),
     "one class": ({"x": ONES, "y": np.zeros(20, dtype=int)}, "two classes or more, got 1"),
-    "rare": ({"x": ONES, "y": np.arange(20)}, "at least 5 rows"),
+    "rare": ({"x": ONES, "y": np.arange(20)}, "at least 5 rows, .*: append :values to the name of the file"),
+    "text as values": ({"x": ONES, "y": np.array(["1"] * 20)}, "y of .* is text: it has no values", ":values"),
+    "many classes": ({"x": np.ones((60, 2)), "y": np.arange(60)}, "the rarest of 60 has 1$", ":classes"),
     "parts": (
         {"x_train": ONES, "y_train": np.arange(20) % 2, "x_test": np.ones((20, 3)), "y_test": np.arange(20) % 2},
         "do not go together",
@@ -307,12 +311,144 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_arrays_that_cannot_be_learned_from_are_refused_in_one_line(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    arrays, said = BAD[name]
+    arrays, said, kind = (*BAD[name], "")[:3]
     path = saved(tmp_path / "t.npz", **arrays)
     with pytest.raises(UsageError, match=said) as error:
-        registry.get(f"npz:{path}")
+        registry.get(f"npz:{path}{kind}")
     assert "\n" not in str(error.value)
     assert not (tmp_path / "exploded").exists()
+
+
+def test_a_single_array_named_as_a_file_of_arrays_is_named_as_such(tmp_path):
+    with (tmp_path / "t.npz").open("wb") as file:
+        np.save(file, ONES)
+    with pytest.raises(UsageError, match=r"t\.npz holds a single array \(npy\), not the arrays x and y"):
+        registry.get(f"npz:{tmp_path / 't.npz'}")
+
+
+BIG = 2**53
+TARGETS = {
+    "few integers": ([0, 1, 2] * 20, "classes", 3),
+    "few whole floats": ([0.0, 1.0] * 30, "classes", 2),
+    "floats": ([0.5, 1.5] * 30, "values", 1),
+    "twenty": ([*range(20)] * 5, "classes", 20),
+    "twenty-one": ([*range(21)] * 5, "values", 1),
+    "sixty integers": ([*range(60)], "values", 1),
+    "sixty whole floats": ([float(one) for one in range(60)], "values", 1),
+    "negative": ([-1, 1] * 30, "classes", 2),
+    "beyond 2^53": ([BIG, BIG + 1, BIG + 2] * 20, "classes", 3),
+    "64 bits": ([2**63 - 1, 2**63 - 2] * 30, "classes", 2),
+    "64 bits without a sign": ([2**64 - 1, 2**64 - 2, 2**63] * 20, "classes", 3),
+    "booleans": ([True, False] * 30, "classes", 2),
+    "text": (["a", "b"] * 30, "classes", 2),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_same_data_are_the_same_task_as_a_csv_and_as_arrays(tmp_path, name):
+    labels, kind, classes = TARGETS[name]
+    x = np.arange(2.0 * len(labels)).reshape(-1, 2)
+    path = table(tmp_path / "t.csv", [(*row, label) for row, label in zip(x.tolist(), labels, strict=True)])
+    saved(tmp_path / "t.npz", x=x, y=np.array(labels))
+    half = len(labels) // 2
+    y = np.array(labels)
+    parts = {"x_train": x[half:], "y_train": y[half:], "x_test": x[:half], "y_test": y[:half]}
+    saved(tmp_path / "parts.npz", **parts)
+    in_order, turned = labels, [*labels[half:], *labels[:half]]
+    read = [
+        (read_csv(path, path.read_bytes(), "y", None), in_order),
+        (read_npz(path, (tmp_path / "t.npz").read_bytes()), in_order),
+        (read_npz(path, (tmp_path / "parts.npz").read_bytes()), turned),
+    ]
+    for content, expected in read:
+        assert (content.kind, content.classes) == (kind, classes)
+        numbers = {label: number for number, label in enumerate(sorted(set(labels)))}
+        targets = expected if kind == "values" else [numbers[label] for label in expected]
+        assert content.rows.targets.tolist() == targets
+    # The kind can be given in both forms. As floats, the largest labels are one value.
+    if name != "text" and len(set(map(float, labels))) > 1:
+        assert registry.get(f"npz:{tmp_path / 't.npz'}:values").kind == "regression"
+        assert name == "booleans" or registry.get(f"csv:{path}#y:values").kind == "regression"
+    if classes > 1:
+        chosen = registry.get(f"npz:{tmp_path / 't.npz'}:classes")
+        assert (chosen.outputs, chosen.label) == (classes, "t-classes")
+        assert pickle.loads(pickle.dumps(chosen)).load().train.targets.dtype == np.int64
+
+
+def test_integers_with_and_without_a_sign_stay_different_labels(tmp_path):
+    y = [np.array([BIG + 1, BIG] * 10), np.array([BIG + 1, 2**63] * 10, np.uint64)]
+    path = saved(tmp_path / "t.npz", x_train=ONES, y_train=y[0], x_test=ONES, y_test=y[1])
+    content = read_npz(path, path.read_bytes())
+    assert content.classes == 3
+    assert content.rows.targets.tolist() == [1, 0] * 10 + [1, 2] * 10
+
+
+@given(st.data(), st.sampled_from([10, 2**53, 2**63, 10**30]))
+def test_labels_that_differ_are_different_classes(tmp_path_factory, data, scale):
+    """The label of a text is its number, in any notation; no two numbers are one class."""
+    number = st.integers(-5, 5).map(lambda one: one + scale)
+    distinct = data.draw(st.lists(number, min_size=2, max_size=8, unique=True))
+    rows = data.draw(st.permutations(distinct * 5))
+    notations = ("{0}", "{0}.0", "+{0}", " {0}", "{0}.000", "{0}0e-1")
+    texts = [data.draw(st.sampled_from(notations)).format(row).replace("+-", "-") for row in rows]
+    lines = [f"{place},{text}" for place, text in enumerate(texts)]
+    content = "\n".join(["a,y", *lines, *([] if len(lines) >= 10 else lines)])
+    found = read_csv(tmp_path_factory.getbasetemp(), content.encode(), "y", None)
+    order = sorted(distinct)
+    assert (found.kind, found.classes) == ("classes", len(distinct))
+    assert found.rows.targets.tolist()[: len(rows)] == [order.index(row) for row in rows]
+
+
+SHAPES = [
+    # Shape in the file, and that of an image as it is read: height, width, channels.
+    ((8, 8), (8, 8, 1)), ((8, 8, 3), (8, 8, 3)), ((3, 8, 8), (8, 8, 3)), ((1, 8, 8), (8, 8, 1)),
+    ((4, 8, 10), (8, 10, 4)), ((2, 8, 5), (8, 5, 2)), ((16, 8, 8), (8, 8, 16)), ((8, 8, 16), (8, 8, 16)),
+    ((3, 3, 3), (3, 3, 3)), ((3, 8, 4), (3, 8, 4)), ((8, 8, 8), (8, 8, 8)), ((8, 10, 12), (8, 10, 12)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "image"), SHAPES)
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_channels_are_found_first_and_last(tmp_path, caplog, shape, image, dtype):
+    x = np.random.default_rng(0).integers(0, 255, (20, *shape)).astype(dtype)
+    path = saved(tmp_path / "t.npz", x=x, y=np.arange(20) % 2)
+    task = registry.get(f"npz:{path}")
+    height, width, channels = image
+    assert task.input_shape == (channels, height, width)
+    rows = read_npz(path, path.read_bytes()).rows.inputs
+    turned = len(shape) == 3 and shape != image
+    expected = np.moveaxis(x, 1, -1) if turned else x.reshape(20, *image)
+    np.testing.assert_array_equal(rows, expected)
+    line = f"the images of t.npz have their channels first, and are read as {height}x{width} with {channels} channels"
+    assert caplog.messages == [line] * turned
+    assert ("channels first" in task.summary) == turned
+
+
+def test_the_name_of_a_file_alone_is_answered_by_the_name_of_its_task(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pets.csv").write_text("\n\nage,species\n1,cat\n")
+    (tmp_path / "cells.csv").write_text("set:lr,acc\n1,2\n")
+    (tmp_path / "odd.csv").write_bytes(b"\xff\x00")
+    saved(tmp_path / "scans.npz", x=ONES)
+    answers = {
+        "pets.csv": "pets.csv is a file, not a task: its task is csv:pets.csv#TARGET; its columns are age, species",
+        "pets.csv#age": "pets.csv#age is a file, not a task: its task is csv:pets.csv#age",
+        "csv:pets.csv": "csv:pets.csv names no target: its task is csv:pets.csv#TARGET; its columns are age, species",
+        "cells.csv": "cells.csv is a file, not a task: its task is table:cells.csv#COLUMN; its columns are set:lr, acc",
+        "odd.csv": "odd.csv is a file, not a task: its task is csv:odd.csv#TARGET",
+        "scans.npz": "scans.npz is a file, not a task: its task is npz:scans.npz",
+    }
+    for name, answer in answers.items():
+        with pytest.raises(UsageError) as refused:
+            registry.get(name)
+        assert str(refused.value) == answer
+    with pytest.raises(UsageError, match=r"unknown task 'cats.csv': known: .*; or csv:PATH#TARGET, npz:PATH, table:"):
+        registry.get("cats.csv")
+    # A name in the database is no reason to look into a file.
+    for name in ("pets.csv", "csv:pets.csv"):
+        with pytest.raises(UsageError) as refused:
+            registry.of_study(Study("s", name, "p", "mlp"), FileAccess())
+        assert "species" not in str(refused.value)
 
 
 def test_members_that_are_no_arrays_are_ignored(tmp_path):
