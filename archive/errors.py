@@ -66,19 +66,10 @@ class UnknownNameError(UsageError):
         hint: Way out for the message if there are no names.
         owner: Owner of the names, where they are not those of the whole archive (`"the task digits"`).
         stored: Whether the name may come from an archive: another package may define it.
-        forms: Forms of further names, for the message about a name that is like no existing one.
     """
 
     def __init__(
-        self,
-        kind: str,
-        name: str,
-        known: Iterable[str],
-        hint: str = "",
-        *,
-        owner: str = "",
-        stored: bool = False,
-        forms: str = "",
+        self, kind: str, name: str, known: Iterable[str], hint: str = "", *, owner: str = "", stored: bool = False
     ) -> None:
         """Compose the message from the nearest existing names."""
         self.kind, self.name, self.known = kind, name, tuple(sorted(known))
@@ -86,7 +77,7 @@ class UnknownNameError(UsageError):
         if near:
             way_out = "did you mean " + " or ".join(near) + "?"
         elif self.known:
-            way_out = f"known: {listed(self.known)}{f'; or {forms}' if forms else ''}"
+            way_out = f"known: {listed(self.known)}"
         else:
             way_out = hint or f"there is no {kind} yet"
         if stored:

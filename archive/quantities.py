@@ -124,7 +124,7 @@ def checked_size(name: str, number: Any) -> int | None:
         return None
     if not is_size(number):
         raise UsageError(f"{name} must be a whole number from 0 to 2^63 - 1, got {number!r:.80}")
-    return round(number)
+    return int(round(number))
 
 
 def _product(match: re.Match[str]) -> float:

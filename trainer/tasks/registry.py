@@ -97,7 +97,7 @@ def _of_name(name: str) -> Task | TabularTask:
             raise UsageError(f"only results of a table can have noise added, and networks are trained on {plain!r}")
         return task.with_noise(deviation)
     if name not in registry.names():
-        raise UnknownNameError("task", name, registry.names(), forms="csv:PATH#TARGET, npz:PATH, table:PATH#COLUMN")
+        raise UnknownNameError("task", name, [*registry.names(), *user_files.FORMS])
     task = registry.load(name)
     if not isinstance(task, Task | TabularTask):
         raise SettingsError(f"the task {name!r} of {registry.package(name)} must be a Task, got {type(task).__name__}")

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from archive.trainer.datasets.user_readers import FileContent
 
 PREFIXES = ("csv:", "npz:")
+FORMS = ("csv:PATH#TARGET", "npz:PATH")
+"""Forms of the names of tasks, for messages."""
 FEW = 2000
 
 log = logging.getLogger(__name__)
