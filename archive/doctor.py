@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from archive import cpu_count
-from archive.errors import ArchiveError, SettingsError
+from archive.errors import ArchiveError, SchemaVersionError, SettingsError
 from archive.registry import Registry
 from archive.server import embedded, engine
 from archive.settings import Settings
@@ -140,7 +140,7 @@ def _store(settings: Settings) -> Iterator[Check]:
             yield Check("connection", "ok", _version(archive.query(VERSION).rows, archive.connection.address))
             counts = archive.query(SIZES).rows
     except ArchiveError as error:
-        yield Check("connection", "bad", str(error), _remedy(settings))
+        yield Check("connection", "bad", str(error), _remedy(settings, error))
         return
     yield Check("archive", "ok", ", ".join(f"{nodes} {label}" for label, nodes in counts) or "empty")
     if settings.embedded:
@@ -153,7 +153,11 @@ def _version(rows: list[tuple[str, str]], address: str) -> str:
     return f"{address}, " + ", ".join(f"{name} {version}" for name, version in rows)
 
 
-def _remedy(settings: Settings) -> str:
+def _remedy(settings: Settings, error: ArchiveError) -> str:
+    if isinstance(error, SchemaVersionError):
+        return "pip install --upgrade nas-archive"
+    if settings.embedded and embedded.status(settings).state == "foreign":
+        return "run the command as that user, or choose another folder with --home"
     if settings.embedded:
         return f"archive db stop && archive db start; the server's log is in {settings.home}"
     return "check ARCHIVE_DB, ARCHIVE_USER, ARCHIVE_PASSWORD or ARCHIVE_PASSWORD_FILE, and that the server runs"

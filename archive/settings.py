@@ -16,9 +16,10 @@
 | `java_options` | `ARCHIVE_JAVA_OPTIONS`  | further options of the embedded server's Java runtime            |
 
 `HOME/config.toml` has the same names except `home`, and `password_file`; its table `[trainer]` has default options of
-`archive trainer`, and a table `[launch.NAME]` those of the launcher NAME (`archive.launchers`). A file that contains a
-`password` must have the mode 0600. An empty variable counts as not set. A password is never taken from an address, so
-that it cannot reach a log or a process list.
+`archive trainer`, and a table `[launch.NAME]` those of the launcher NAME (`archive.launchers`). The file must belong to
+the user or to root, without write access for others, since it names options of Java and commands of launchers; with a
+`password`, it must have the mode 0600. An empty variable counts as not set. A password is never taken from an address,
+so that it cannot reach a log or a process list.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from archive.errors import SettingsError
+from archive.ownership import check_obeyed
 from archive.user_paths import DEFAULT_HOME, expanded
 
 SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
@@ -262,6 +264,7 @@ def _from_file(path: Path) -> dict[str, Any]:
         raise SettingsError(f"cannot read {path}: {_reason(error)}") from None
     for name, value in content.items():
         _check_entry(path, name, value)
+    check_obeyed(path, "the configuration file")
     if "password" in content:
         _check_private(path, "configuration file with a password")
     return _set_values(content)

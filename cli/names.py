@@ -223,8 +223,11 @@ MOST_BYTES = 200
 
 
 def as_file(name: str) -> str:
-    """Return the name of a study as a part of a file's name, which most file systems limit to 255 bytes."""
-    shown = "".join(each if each.isalnum() or each in "-_." else "-" for each in name).lstrip(".") or "study"
+    """Return the name of a study as the beginning of a file's name, which most file systems limit to 255 bytes.
+
+    It begins with no dash, which other commands take for an option.
+    """
+    shown = "".join(each if each.isalnum() or each in "-_." else "-" for each in name).lstrip("-.") or "study"
     if len(shown.encode()) <= MOST_BYTES:
         return shown
     return f"{shown[: MOST_BYTES // 4]}-{sha256(name.encode(errors='replace')).hexdigest()[:8]}"

@@ -27,6 +27,7 @@ from archive.errors import UsageError
 from archive.exchange.former_schemas import converted
 from archive.exchange.new_file import check_regular, part_of, publish
 from archive.exchange.record_lines import Record, brief, parsed, text_of
+from archive.store.schema import LATEST
 
 FORMAT = "nas-archive"
 VERSION = 3
@@ -244,6 +245,13 @@ class DumpReader:
         named = studies is None or (isinstance(studies, list) and all(isinstance(name, str) for name in studies))
         if not named or not isinstance(schema, int) or not isinstance(release, str):
             raise UsageError(f"{self.path} is no dump: its first line names no schema, release or studies")
+        if isinstance(schema, bool) or schema < 1:
+            raise UsageError(f"{self.path} is no dump: its first line names the schema {brief(schema)}")
+        if schema > LATEST:
+            raise UsageError(
+                f"{self.path} has schema version {schema}, written by release {release!r:.40}; this one knows "
+                f"{LATEST}: upgrade with pip install --upgrade nas-archive"
+            )
         return Header(version, schema, release, studies)
 
     def _check_end(self, record: Record, counts: Mapping[str, int], digest: str) -> None:

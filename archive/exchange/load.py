@@ -109,6 +109,7 @@ class _Checked:
         self.studies: set[str] = set()
         self.stored_studies: set[str] = set()
         self.unmeasured = 0
+        self._texts: dict[tuple[str, Any], int] = {}
 
     @property
     def contents(self) -> Contents:
@@ -125,6 +126,7 @@ class _Checked:
                     self.stored_studies.add(self.names.get(record["name"], record["name"]))
                 entry = renaming.renamed(kind, record, self.names)
                 self._check_references(kind, record)
+                self._check_repetition(kind, record)
             except UsageError as error:
                 raise UsageError(f"line {line} of {self.path}: {error}") from None
             yield entry
@@ -161,6 +163,18 @@ class _Checked:
         if kind == "proposal" and record["result"] is not None:
             self._check_result(record)
         self.seen[kind][identity(kind, record)] = self._reference(kind, record)
+
+    def _check_repetition(self, kind: str, record: Record) -> None:
+        """Refuse a file that contradicts itself, which only the second of two transactions would notice."""
+        if kind not in ("evaluation", "proposal"):
+            return
+        name = identity(kind, record)
+        text = hash(text_of(record))
+        if self._texts.setdefault((kind, name), text) != text:
+            raise UsageError(
+                f"{kind} {name!r:.80} is in the file twice, with different values: it was put together from several "
+                "dumps; load them one after the other"
+            )
 
     def _check_result(self, record: Record) -> None:
         networks = (record["architecture"], self.seen["evaluation"][record["result"]])

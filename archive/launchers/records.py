@@ -25,6 +25,7 @@ from typing import Any
 
 from archive.errors import SettingsError, UnknownNameError
 from archive.launchers.fleet import TrainerFleet, fleets_folder
+from archive.ownership import check_obeyed
 from archive.settings import Settings
 from archive.trainer.storage.atomic import write_atomically
 
@@ -205,6 +206,8 @@ def _locked(fleet: TrainerFleet, name: str = LOCK, kind: int = fcntl.LOCK_EX) ->
 
 def _all(settings: Settings) -> Iterator[TrainerFleet]:
     for path in fleets_folder(settings.home).glob(f"*/{RECORD}"):
+        check_obeyed(path.parent, "the fleet's folder")
+        check_obeyed(path, "the fleet")
         try:
             content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             content["arguments"] = tuple(content["arguments"])

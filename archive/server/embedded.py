@@ -19,6 +19,8 @@ from pathlib import Path
 import psutil
 
 from archive.errors import ServerStartError, SettingsError, StoreError
+from archive.ownership import check_obeyed
+from archive.server.access import access_fault, check_access, is_stopped, require_open_files
 from archive.server.death import Death
 from archive.server.other_machines import way_to_neo4j
 from archive.server.process import (
@@ -43,6 +45,7 @@ from archive.server.run_file import (
     Folder,
     ServerRun,
     accepts,
+    answers,
     locked,
     read_run,
     try_lock,
@@ -81,7 +84,8 @@ class Status:
     Attributes:
         running: Whether clients can connect.
         folder: The archive's home.
-        state: `ready`, `starting`, `stopping`, `stopped`, `failed` or `none` (never started).
+        state: `ready`, `not answering` (a process stands still, or is too busy), `starting`, `stopping`, `stopped`,
+            `failed`, `none` (never started) or `foreign` (of another user).
         pid: Process id of the supervisor, 0 without one.
         java_pid: Process id of the database, 0 without one.
         port: Bolt port, 0 without one.
@@ -109,19 +113,23 @@ def ensure_running(settings: Settings, timeout: float = START_SECONDS) -> Server
     """Return the embedded server over `settings.home`, started if it is not running.
 
     Raises:
-        SettingsError: The folder cannot be created or written to.
+        SettingsError: The folder cannot be created or written to, or belongs to another user.
         ServerStartError: The server did not start, or runs on another machine that shares the folder.
     """
     folder = Folder(settings.home)
     deadline = time.monotonic() + timeout
     if (server := _find(folder)) is not None:
         return server
+    check_access(folder)
     if "${" in str(folder.home):
         # ArcadeDB replaces such a name in its settings: with the password in one folder, it would look in another.
         raise SettingsError(f"the archive's folder {folder.home} has ${{ in its name: write out what it stands for")
     with clear_errors(folder):
         folder.create()
         _check_space(settings)
+        check_obeyed(folder.server, "the folder")
+        check_obeyed(folder.config, "the folder")
+        require_open_files()
         with turn_to_start(folder, deadline):
             return _start(folder, settings, deadline)
 
@@ -199,10 +207,12 @@ def stop(settings: Settings, timeout: float = STOP_SECONDS) -> bool:
     """Stop the embedded server, wait until its folder is unlocked, and return whether there was a server.
 
     Raises:
+        SettingsError: The server belongs to another user.
         ServerStartError: The server does not end in time, or runs on another machine.
     """
     folder = Folder(settings.home)
     deadline = time.monotonic() + timeout
+    check_access(folder)
     if not folder.lock.exists():
         return False
     with clear_errors(folder):
@@ -225,6 +235,8 @@ def status(settings: Settings) -> Status:
     """Return the status of the embedded server over `settings.home`; start nothing."""
     folder = Folder(settings.home)
     reap()
+    if (fault := access_fault(folder)) is not None:
+        return Status(running=False, folder=folder.home, state="foreign", error=fault)
     run = read_run(folder)
     disk = sum(_size(path) for path in folder.database.rglob("*")) if folder.database.is_dir() else 0
     if run is None:
@@ -232,10 +244,11 @@ def status(settings: Settings) -> Status:
     if not run.alive:
         state = "failed" if run.state == "failed" else "stopped"
         return Status(running=False, folder=folder.home, state=state, disk_bytes=disk, error=run.error)
+    answering = run.state == "ready" and answers(run.port) and not is_stopped(run.pid)
     return Status(
-        running=run.state == "ready" and accepts(run.port),
+        running=answering,
         folder=folder.home,
-        state=run.state,
+        state="not answering" if run.state == "ready" and not answering else run.state,
         pid=run.pid,
         java_pid=run.java,
         port=run.port,

@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 
 from archive.errors import ArchiveError, ServerStartError, SettingsError
+from archive.server.access import too_few_files
 from archive.server.run_file import SUPERVISOR, Folder, ServerRun, holding, read_run, try_lock
 from archive.settings import Settings
 
@@ -70,6 +71,8 @@ def clear_errors(folder: Folder) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise ServerStartError(f"the disk that holds {folder.home} is full: free some space, try again") from None
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise ServerStartError(too_few_files()) from None
         raise SettingsError(
             f"cannot write to the archive's folder {folder.home}: {error.strerror or error}; "
             "set ARCHIVE_HOME to a folder of your own"

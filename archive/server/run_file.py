@@ -34,6 +34,10 @@ READER = "reader"
 DATABASE = "archive"
 SUPERVISOR = "archive.server.supervisor"
 """Module that a supervisor runs; a word of its command line."""
+ANSWER_SECONDS = 2.0
+"""Longest time of a Bolt server for its answer to a handshake."""
+_HANDSHAKE = bytes.fromhex("6060b017 00000404 00000004 00000003 00000000")
+"""The signature of Bolt, and the versions that the client takes."""
 ALREADY_RUNNING = 75
 """Exit status of a supervisor that found the folder locked (EX_TEMPFAIL)."""
 
@@ -234,6 +238,17 @@ def accepts(port: int) -> bool:
     try:
         with socket.create_connection((HOST, port), timeout=1.0):
             return True
+    except OSError:
+        return False
+
+
+def answers(port: int) -> bool:
+    """Return whether a Bolt server answers at a port of this machine; one that stands still only accepts."""
+    try:
+        with socket.create_connection((HOST, port), timeout=1.0) as connection:
+            connection.settimeout(ANSWER_SECONDS)
+            connection.sendall(_HANDSHAKE)
+            return len(connection.recv(4)) > 0
     except OSError:
         return False
 

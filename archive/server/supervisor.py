@@ -29,6 +29,7 @@ from pathlib import Path
 import psutil
 
 from archive.server import arcadedb
+from archive.server.access import allow_open_files
 from archive.server.arcadedb import READY_LINE, write_configuration
 from archive.server.death import OUT_OF_MEMORY_STATUS, describe
 from archive.server.engine import StartFailed
@@ -61,6 +62,7 @@ def main(arguments: list[str]) -> int:
     """Lock the folder and run its server until a stop signal or until no client has connected for a while."""
     home, heap_mb, idle_seconds = Path(arguments[0]), int(arguments[1]), float(arguments[2])
     os.umask(0o077)
+    allow_open_files()
     folder = Folder(home)
     folder.create()
     lock = _take_lock(folder)

@@ -112,6 +112,8 @@ WEIGHTS = Migration(
 PROXIES = Migration(8, "zero-cost proxies of architectures on tasks", relationships=("MEASURED",))
 
 MIGRATIONS = (BASELINE, WEIGHTS, PROXIES)
+LATEST = MIGRATIONS[-1].version
+"""Version of the schema that this release writes."""
 
 
 def migrate(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:

@@ -126,7 +126,8 @@ def test_an_entry_that_somebody_made_up_is_told(capsys, tmp_path, at, basis):
 
 
 def test_a_file_is_named_by_any_study():
-    assert names.as_file("../a b/ü") == "-a-b-ü"
+    files = {"../a b/ü": "a-b-ü", "/": "study", "--help": "help", "../../etc/x": "etc-x", "-.": "study", "a-.": "a-."}
+    assert {name: names.as_file(name) for name in files} == files
     first, second = (names.as_file("ü" * 300 + end) for end in "ab")
     assert first != second
     assert all(len(one.encode()) <= names.MOST_BYTES for one in (first, second))

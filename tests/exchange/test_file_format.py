@@ -234,6 +234,17 @@ def basis(text):
     return lambda lines: of(lines, "proposal")["properties"].update(based_on=text)
 
 
+def again(kind, **properties):
+    """Return a change that repeats a record with other properties."""
+
+    def change(lines):
+        first = of(lines, kind)
+        other = {**first, "properties": {**first["properties"], **properties}}
+        lines.insert(lines.index(first) + 1, other)
+
+    return change
+
+
 FORGERIES = {
     "layers of another network": (
         lambda lines: of(lines, "architecture").update(architecture=of(lines, "architecture", 1)["architecture"]),
@@ -294,6 +305,11 @@ FORGERIES = {
     "a newer format": (lambda lines: lines[0].update(version=4), "version 4 .*pip install --upgrade"),
     "another format": (lambda lines: lines[0].update(dump="other"), "no dump of an archive"),
     "no schema": (lambda lines: lines[0].update(schema="new"), "schema"),
+    "a newer schema": (lambda lines: lines[0].update(schema=99), "schema version 99.*knows .*pip install --upgrade"),
+    "a schema below all": (lambda lines: lines[0].update(schema=-1), "names the schema -1"),
+    "no number of a schema": (lambda lines: lines[0].update(schema=True), "schema"),
+    "two values of a result": (again("evaluation", value=0.123), "evaluation .* is in the file twice"),
+    "two outcomes of a proposal": (again("proposal", reason="other"), "proposal .* is in the file twice"),
     "a line that is no object": (lambda lines: lines.insert(1, [1]), "must be a JSON object"),
 }
 

@@ -12,8 +12,9 @@ _LONGEST = 200
 def file_name(identifier: str) -> str:
     """Return a unique name for an id that is valid on every file system (`s#1` becomes `s%231`)."""
     name = quote(identifier, safe=" ")
-    if name.startswith("."):
-        name = f"%2E{name[1:]}"
+    # A hidden file, or one that other commands take for an option.
+    if name.startswith((".", "-")):
+        name = f"%{ord(name[0]):02X}{name[1:]}"
     if len(name) <= _LONGEST:
         return name
     digest = hashlib.sha256(identifier.encode()).hexdigest()[:16]

@@ -1,0 +1,102 @@
+"""Access to an archive's folder that another user owns or uses, and the limit of open files.
+
+The folder `HOME/server` is accessible to its owner only, and so are the files of a server that another user started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+
+import psutil
+
+from archive.errors import ServerStartError, SettingsError
+from archive.ownership import owner_of, user_name
+from archive.server.run_file import SUPERVISOR, Folder
+
+LEAST_OPEN_FILES = 256
+"""Files that an embedded server needs: about 100 of the database and 60 of Java, and one for each client."""
+
+
+def check_access(folder: Folder) -> None:
+    """Refuse a folder whose server belongs to another user.
+
+    Raises:
+        SettingsError: It does; one line with the owner and the way out.
+    """
+    fault = access_fault(folder)
+    if fault is not None:
+        raise SettingsError(fault)
+
+
+def access_fault(folder: Folder) -> str | None:
+    """Return why this user cannot use the server over a folder, with the way out; None if it can."""
+    if not _is_closed(folder):
+        return None
+    pid, runner = _supervisor(folder)
+    owner = owner_of(folder.run)
+    owner = owner if owner is not None else owner_of(folder.server)
+    names = [user_name(uid) for uid in (owner, runner) if uid is not None]
+    name = names[-1] if names else "another user"
+    state = f"runs (process {pid}), started by" if pid else "belongs to"
+    return (
+        f"the server over {folder.home} {state} the user {name}, and {user_name(os.geteuid())} may not use it: "
+        f"run the command as {name}, let {name} stop it (archive db stop), or set ARCHIVE_HOME to a folder of your own"
+    )
+
+
+def _is_closed(folder: Folder) -> bool:
+    """Whether the server's files belong to another user."""
+    try:
+        os.stat(folder.lock)
+    except PermissionError:
+        return True
+    except OSError:
+        return False  # not there yet, or no folder at all
+    return not all(os.access(path, os.R_OK | os.W_OK) for path in (folder.lock, folder.run) if path.exists())
+
+
+def _supervisor(folder: Folder) -> tuple[int, int | None]:
+    """Return the process of the server over a folder, and its user; 0 and None if there is none."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            words = process.cmdline()
+            if SUPERVISOR in words and str(folder.home) in words:
+                return process.pid, process.uids().effective
+    return 0, None
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process was stopped by a signal, and waits for SIGCONT."""
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+    except psutil.Error:
+        return False
+
+
+def require_open_files() -> None:
+    """Refuse to start a server that may open too few files.
+
+    Raises:
+        ServerStartError: The limit is too low.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < LEAST_OPEN_FILES:
+        raise ServerStartError(too_few_files())
+
+
+def too_few_files() -> str:
+    """Return the message about a limit of open files that is too low."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return (
+        f"a process may open too few files here ({soft}, at most {hard}), and the embedded server needs "
+        f"{LEAST_OPEN_FILES}: raise the limit (ulimit -n 4096, or LimitNOFILE=4096 of a service)"
+    )
+
+
+def allow_open_files() -> None:
+    """Raise this process's limit of open files as far as it may."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
