@@ -15,6 +15,7 @@ from archive.database.user_query import QueryResult, run_query
 from archive.errors import ArchiveError, SettingsError, StoreUnavailableError, UsageError
 from archive.settings import Settings
 from archive.store import schema
+from archive.store.upkeep import engine_upgrade
 
 if TYPE_CHECKING:
     import py2neo
@@ -205,6 +206,7 @@ def connect(configuration: Settings | str | None = None, **overrides: Any) -> Ar
         )
     connection = Connection.open(configuration if configuration is not None else settings.load(**overrides))
     try:
+        engine_upgrade.finish(connection)
         schema.migrate(connection)
         return Archive(connection)
     except BaseException:

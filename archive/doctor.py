@@ -1,4 +1,4 @@
-"""Checks of `archive doctor`: packages, plug-ins, folder, disk, credentials, server, each with a remedy."""
+"""Checks of `archive doctor`: packages, plug-ins, folder, disk, credentials, server, records, each with a remedy."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Literal
 
 from archive import cpu_count
-from archive.errors import ArchiveError, SchemaVersionError, SettingsError
+from archive.errors import ArchiveError, DamagedError, SchemaVersionError, SettingsError
 from archive.registry import Registry
 from archive.server import embedded, engine
+from archive.server.dump_schedule import dumps
+from archive.server.run_file import Folder
 from archive.settings import Settings
 
 PACKAGES = ("neo4j", "neo4j-rust-ext", "torch", "numpy", "scipy", "numba", "scikit-learn", "POT")
@@ -131,6 +133,7 @@ def _address(settings: Settings) -> Check:
 
 def _store(settings: Settings) -> Iterator[Check]:
     from archive.api import connect
+    from archive.store.upkeep import integrity
 
     before = embedded.status(settings) if settings.embedded else None
     if before is not None and before.state == "failed":
@@ -139,14 +142,28 @@ def _store(settings: Settings) -> Iterator[Check]:
         with connect(settings) as archive:
             yield Check("connection", "ok", _version(archive.query(VERSION).rows, archive.connection.address))
             counts = archive.query(SIZES).rows
+            faults = integrity.faults(archive.connection) if settings.embedded else []
+    except DamagedError as error:
+        yield Check("records", "bad", str(error), "archive db repair")
+        return
     except ArchiveError as error:
         yield Check("connection", "bad", str(error), _remedy(settings, error))
         return
+    if settings.embedded:
+        yield _integrity(settings, faults)
     yield Check("archive", "ok", ", ".join(f"{nodes} {label}" for label, nodes in counts) or "empty")
     if settings.embedded:
         now = embedded.status(settings)
         memory = f"{now.rss_bytes / 2**20:.0f} MiB resident, {now.disk_bytes / 2**20:.0f} MiB on disk"
         yield Check("embedded server", "ok", f"pid {now.pid}, up {now.uptime_seconds:.0f} s, {memory}")
+
+
+def _integrity(settings: Settings, faults: list[str]) -> Check:
+    made = dumps(Folder(settings.home))
+    last = f"last automatic dump {made[0]}" if made else "no automatic dump yet"
+    if faults:
+        return Check("records", "bad", "; ".join(faults), f"archive db repair; {last}")
+    return Check("records", "ok", f"records, edges, counts and indexes agree; {last}")
 
 
 def _version(rows: list[tuple[str, str]], address: str) -> str:

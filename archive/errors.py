@@ -17,6 +17,7 @@
     ├── StoreError                        failure of the database, or of the way to it
     │   ├── StoreUnavailableError         no answer from a server
     │   ├── ServerStartError              failed start of the embedded server
+    │   ├── DamagedError                  database whose files or records are damaged
     │   ├── AuthenticationError           refused user or password
     │   ├── DatabaseNotFoundError         unknown database on the server
     │   ├── SchemaVersionError            archive of another release
@@ -203,6 +204,10 @@ class StoreUnavailableError(StoreError):
 
 class ServerStartError(StoreError):
     """The embedded server did not start; the message ends with the last lines of its log."""
+
+
+class DamagedError(StoreError):
+    """The files or records of the database are damaged; the message names the way out. It is never retried."""
 
 
 class AuthenticationError(StoreError):

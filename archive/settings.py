@@ -14,6 +14,9 @@
 | `idle_seconds` | `ARCHIVE_IDLE_SECONDS`  | the embedded server ends after this time without clients (600)   |
 | `heap_mb`      | `ARCHIVE_HEAP_MB`       | bound on the embedded server's heap, in MiB (512)                |
 | `java_options` | `ARCHIVE_JAVA_OPTIONS`  | further options of the embedded server's Java runtime            |
+| `dump_seconds` | `ARCHIVE_DUMP_SECONDS`  | time between automatic dumps of a used archive (a day); 0: none  |
+| `dumps_kept`   | `ARCHIVE_DUMPS_KEPT`    | number of automatic dumps that are kept (3)                      |
+| `dumps_share`  | `ARCHIVE_DUMPS_SHARE`   | share of the free disk that automatic dumps may take (0.1)       |
 
 `HOME/config.toml` has the same names except `home`, and `password_file`; its table `[trainer]` has default options of
 `archive trainer`, and a table `[launch.NAME]` those of the launcher NAME (`archive.launchers`). The file must belong to
@@ -25,6 +28,7 @@ so that it cannot reach a log or a process list.
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import shlex
 import stat
@@ -57,9 +61,20 @@ _ENVIRONMENT = {
     "idle_seconds": "ARCHIVE_IDLE_SECONDS",
     "heap_mb": "ARCHIVE_HEAP_MB",
     "java_options": "ARCHIVE_JAVA_OPTIONS",
+    "dump_seconds": "ARCHIVE_DUMP_SECONDS",
+    "dumps_kept": "ARCHIVE_DUMPS_KEPT",
+    "dumps_share": "ARCHIVE_DUMPS_SHARE",
 }
 LOGIN = tuple(_ENVIRONMENT[name] for name in ("uri", "database", "user", "password", "password_file"))
 """Variables of the database's address and login; processes that do not use the database are started without them."""
+_NUMBERS: dict[str, type[int] | type[float]] = {
+    "patience": float,
+    "idle_seconds": float,
+    "heap_mb": int,
+    "dump_seconds": float,
+    "dumps_kept": int,
+    "dumps_share": float,
+}
 _KEYS = tuple(name for name in _ENVIRONMENT if name != "home")
 
 
@@ -79,6 +94,9 @@ class Settings:
         weights: Folder or fsspec URL of trained weights; None means `weights` in `home`.
         checkpoints: Folder or fsspec URL of the checkpoints of trials; None means `checkpoints` in `home`.
         java_options: Further options of the embedded server's Java runtime, quoted as in a shell.
+        dump_seconds: Seconds between automatic dumps of an embedded archive that is used; 0 means none.
+        dumps_kept: Number of automatic dumps that are kept.
+        dumps_share: Share of the free disk that automatic dumps may take, in (0, 1].
         trainer: Options of `archive trainer` by name, from `config.toml`.
         launch: Options of launchers by the launcher's name, from `config.toml`.
     """
@@ -94,6 +112,9 @@ class Settings:
     weights: str | None = None
     checkpoints: str | None = None
     java_options: str = ""
+    dump_seconds: float = 86400.0
+    dumps_kept: int = 3
+    dumps_share: float = 0.1
     trainer: Mapping[str, Any] = field(default_factory=dict, hash=False)
     launch: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
 
@@ -101,7 +122,7 @@ class Settings:
         """Validate address and numbers."""
         if self.uri is not None:
             _check_uri(self.uri)
-        for name in ("patience", "idle_seconds", "heap_mb"):
+        for name in _NUMBERS:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
                 raise SettingsError(f"{name} must be a number, got {value!r}")
@@ -111,6 +132,12 @@ class Settings:
             raise SettingsError(f"idle_seconds must be > 0, got {self.idle_seconds:g}")
         if self.heap_mb < 64:
             raise SettingsError(f"heap_mb must be >= 64, got {self.heap_mb}")
+        if not 0 <= self.dump_seconds < math.inf:
+            raise SettingsError(f"dump_seconds must be >= 0, got {self.dump_seconds:g}; 0: no automatic dumps")
+        if self.dumps_kept < 1:
+            raise SettingsError(f"dumps_kept must be >= 1, got {self.dumps_kept}; dump_seconds = 0: none")
+        if not 0 < self.dumps_share <= 1:
+            raise SettingsError(f"dumps_share must be > 0 and <= 1, got {self.dumps_share:g}")
         try:
             shlex.split(self.java_options)
         except ValueError as error:
@@ -150,6 +177,9 @@ def load(
     weights: str | os.PathLike[str] | None = None,
     checkpoints: str | os.PathLike[str] | None = None,
     java_options: str | None = None,
+    dump_seconds: float | None = None,
+    dumps_kept: int | None = None,
+    dumps_share: float | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
     """Return the settings: arguments, then variables of the environment, then `config.toml`, then defaults.
@@ -167,6 +197,9 @@ def load(
         weights: Folder or fsspec URL of trained weights.
         checkpoints: Folder or fsspec URL of the checkpoints of trials.
         java_options: Further options of the embedded server's Java runtime.
+        dump_seconds: Seconds between automatic dumps; 0 for none.
+        dumps_kept: Number of automatic dumps that are kept.
+        dumps_share: Share of the free disk that automatic dumps may take.
         environment: Variables instead of those of `os.environ`.
 
     Raises:
@@ -176,7 +209,8 @@ def load(
         "home": home, "uri": uri, "database": database, "user": user, "password": password,
         "password_file": password_file, "patience": patience, "idle_seconds": idle_seconds, "heap_mb": heap_mb,
         "weights": weights and str(weights), "checkpoints": checkpoints and str(checkpoints),
-        "java_options": java_options,
+        "java_options": java_options, "dump_seconds": dump_seconds, "dumps_kept": dumps_kept,
+        "dumps_share": dumps_share,
     }  # fmt: skip
     layers = [_set_values(arguments), _from_environment(os.environ if environment is None else environment)]
     folder = expanded(next((layer["home"] for layer in layers if "home" in layer), DEFAULT_HOME)).absolute()
@@ -246,7 +280,7 @@ def _set_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     values = _set_values({name: environment.get(variable) for name, variable in _ENVIRONMENT.items()})
-    for name, number in (("patience", float), ("idle_seconds", float), ("heap_mb", int)):
+    for name, number in _NUMBERS.items():
         if name in values:
             try:
                 values[name] = number(values[name])
@@ -283,9 +317,9 @@ def _check_entry(path: Path, name: str, value: object) -> None:
         near = difflib.get_close_matches(name, _KEYS, n=1)
         way_out = f"did you mean {near[0]}?" if near else f"known: {', '.join(_KEYS)}"
         raise SettingsError(f"unknown setting {name!r} in {path}: {way_out}")
-    types = {"heap_mb": (int,), "patience": (int, float), "idle_seconds": (int, float)}.get(name, (str,))
-    if isinstance(value, bool) or not isinstance(value, types):
-        raise SettingsError(f"{name} in {path} must be of type {types[-1].__name__}, got {type(value).__name__}")
+    required = _NUMBERS.get(name, str)
+    if isinstance(value, bool) or not isinstance(value, (int, float) if required is float else required):
+        raise SettingsError(f"{name} in {path} must be of type {required.__name__}, got {type(value).__name__}")
 
 
 def _check_private(path: Path, what: str) -> None:

@@ -29,9 +29,10 @@ from archive.database import driver_errors
 from archive.database.message_size import limited
 from archive.database.pipelining import CommittingSession, pipelined
 from archive.database.write_lock import WriteLock
-from archive.errors import ArchiveError, IncompleteWriteError, StoreUnavailableError
+from archive.errors import ArchiveError, DamagedError, IncompleteWriteError, StoreUnavailableError
 from archive.server import embedded
 from archive.server.death import Death
+from archive.server.dump_schedule import dumps
 from archive.server.run_file import Folder
 from archive.settings import Settings
 
@@ -49,6 +50,8 @@ _FIRST_PAUSE_SECONDS = 0.05
 _FIRST_CONFLICT_PAUSE_SECONDS = 0.004
 _MAX_PAUSE_SECONDS = 1.0
 _MAX_COLLISIONS = 10
+_MAX_UNREADABLE = 5
+"""Number of runs in a row that fail at the same record, after which it is damaged: about a second."""
 _MAX_INCOMPLETE = 3  # the third run has exclusive access to an embedded server
 
 
@@ -232,7 +235,8 @@ class Connection:
         """Call `attempt` until it succeeds, for at most the permitted duration of an outage."""
         deadline = time.monotonic() + (self.settings.patience if patience is None else patience)
         pauses = {False: _FIRST_PAUSE_SECONDS, True: _FIRST_CONFLICT_PAUSE_SECONDS}
-        collisions = incomplete = 0
+        collisions = incomplete = unreadable = 0
+        last_record: str | None = None
         while True:
             instance = self._instance
             try:
@@ -248,6 +252,11 @@ class Connection:
                     # as not retryable, although a second run would find the node of the first.
                     collisions += 1
                     conflict = collisions <= _MAX_COLLISIONS
+                record = driver_errors.unreadable_record(error)
+                unreadable = unreadable + 1 if record is not None and record == last_record else 1
+                last_record = record
+                if record is not None and (unreadable >= _MAX_UNREADABLE or time.monotonic() > deadline):
+                    raise self._damaged(error) from error
                 passing = conflict or driver_errors.is_passing(error) or self._server_left(instance)
                 if not passing or time.monotonic() > deadline:
                     death = self.death_of(instance, wait=True) if passing and not conflict else None
@@ -308,6 +317,8 @@ class Connection:
             return
         try:
             server = embedded.ensure_running(self.settings)
+        except DamagedError:
+            raise
         except ArchiveError:
             return  # the next attempt fails in the same way, until the patience ends
         with self._lock:
@@ -316,6 +327,17 @@ class Connection:
                 self._drop_driver()
                 # A new server process does not know the bookmarks of the old one.
                 self._bookmarks = GraphDatabase.bookmark_manager()
+
+    def _damaged(self, error: Exception) -> DamagedError:
+        reason = driver_errors.line_of(error)
+        if self.settings.embedded:
+            made = dumps(Folder(self.settings.home))
+            last = f"the last automatic dump is {made[0]}" if made else "there is no automatic dump"
+            return DamagedError(
+                f"the database of {self.settings.home} is damaged ({reason}): run archive db repair, which keeps a "
+                f"copy of it; {last}"
+            )
+        return DamagedError(f"the database at {self.address} is damaged ({reason}): repair it on its server")
 
     def _server_left(self, instance: str) -> bool:
         """Whether the embedded server of an attempt has ended: any error of the attempt may then be a consequence."""

@@ -38,6 +38,10 @@ _UNUSABLE_LOGIN = {
 }
 # ArcadeDB's message to one transaction about a record that another deletes or moves before the commit.
 _GONE_MEANWHILE = re.compile(r"RecordNotFoundException|record #\d+:\d+ not found", re.IGNORECASE)
+# A record that cannot be read. Beside other writers ArcadeDB may report it once, too, but not again and again.
+_UNREADABLE = re.compile(
+    r"record (?P<record>#\d+:\d+) (not found|has a broken chunk chain)|CHECK DATABASE", re.IGNORECASE
+)
 _HEAP_FULL = "Query heap budget exceeded"
 _DISK_FULL = re.compile(r"no space left|disk (is )?full|quota exceeded", re.IGNORECASE)
 
@@ -45,7 +49,16 @@ _DISK_FULL = re.compile(r"no space left|disk (is )?full|quota exceeded", re.IGNO
 def is_passing(error: DriverError | Neo4jError) -> bool:
     """Whether the same work may succeed in another run, as after a conflict or a short outage of the server."""
     passing = error.is_retryable() or isinstance(error, ServiceUnavailable | SessionExpired | ConnectionPoolError)
-    return passing or bool(_GONE_MEANWHILE.search(f"{_text(error)} {error}"))
+    return passing or bool(_GONE_MEANWHILE.search(f"{_text(error)} {error}")) or unreadable_record(error) is not None
+
+
+def unreadable_record(error: Exception) -> str | None:
+    """Return the id of the record that ArcadeDB could not read, `""` if it names none, or None for another error."""
+    if isinstance(error, ClientError):
+        # It quotes the text of the query.
+        return None
+    found = _UNREADABLE.search(f"{_text(error)} {error}")
+    return None if found is None else found["record"] or ""
 
 
 def translate(error: Exception, address: str, user: str, database: str | None) -> StoreError:
@@ -124,6 +137,11 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 def _text(error: Any) -> str:
     return str(getattr(error, "message", None) or error)
+
+
+def line_of(error: Exception) -> str:
+    """Return the first line of an error, shortened."""
+    return _line(_text(error))
 
 
 def _line(text: str, most: int = 200) -> str:

@@ -57,6 +57,20 @@ def compare(ask: Ask, batch: Batch) -> None:
             _merged(kind, read(ask, records), records)
 
 
+def missing(ask: Ask, batch: Batch) -> dict[str, list[Any]]:
+    """Return the identities of a batch's records that the archive lacks, or has in a state before theirs, by kind.
+
+    Raises:
+        UsageError: A record contradicts the archive.
+    """
+    identities: dict[str, list[Any]] = {}
+    for kind, read in _READERS.items():
+        records = [record for its_kind, record in batch if its_kind == kind]
+        if records:
+            identities[kind] = list(_merged(kind, read(ask, records), records))
+    return identities
+
+
 def existing(ask: Ask, kind: str, records: Sequence[Record]) -> Mapping[Any, Record]:
     """Return the archive's records of the identities of these, by identity; of `compare`'s kinds."""
     return _READERS[kind](ask, records)

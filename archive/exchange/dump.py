@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archive.errors import UsageError
+from archive.errors import ArchiveError, UsageError, first_line
 from archive.exchange import export_queries as reading
 from archive.exchange.apply import identity
 from archive.exchange.file_format import DumpWriter
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["dump"]
 
+_UNREADABLE = (ArchiveError, ArithmeticError, LookupError, TypeError, ValueError)
+"""Errors of the decoding of damaged records."""
+
 Read = Callable[[Iterable[str]], Iterator[tuple[str, Record]]]
 
 
@@ -40,6 +43,7 @@ def dump(
     studies: Sequence[str] | None = None,
     distances: bool = True,
     force: bool = False,
+    left_out: list[str] | None = None,
 ) -> dict[str, int]:
     """Write an archive, or some of its studies, to one file. Other processes may write to the archive meanwhile.
 
@@ -49,6 +53,8 @@ def dump(
         studies: Names of studies; None for everything, results without a study included.
         distances: Whether to write the stored distances, which are many and can be computed again.
         force: Whether to replace an existing file.
+        left_out: List that receives a sentence for each record that cannot be dumped and is left out, with all that
+            refers to it; None: such a record is an error.
 
     Returns:
         Number of written records of each kind.
@@ -60,10 +66,11 @@ def dump(
     names = reading.chosen(reading.asking(connection), studies)
     requested = None if studies is None else sorted(set(studies))
     with DumpWriter(path, schema.version(connection), requested, force=force) as file:
-        writing = _Writing(connection, file)
+        writing = _Writing(connection, file, left_out)
         writing.studies(names)
         for name in names:
-            writing.proposals(name)
+            if name not in writing.without_study:
+                writing.proposals(name)
         if studies is None:
             writing.the_rest()
         writing.relations(distances=distances)
@@ -73,8 +80,9 @@ def dump(
 class _Writing:
     """Writer of each record once, after all records that it refers to."""
 
-    def __init__(self, connection: Connection, file: DumpWriter) -> None:
-        self.ask, self.file = reading.asking(connection), file
+    def __init__(self, connection: Connection, file: DumpWriter, left_out: list[str] | None) -> None:
+        self.ask, self.file, self.left_out = reading.asking(connection), file, left_out
+        self.without_study: set[str] = set()
         self.read: dict[str, Read] = {
             "agent": partial(reading.agents, self.ask),
             "worker": partial(reading.workers, self.ask),
@@ -88,7 +96,7 @@ class _Writing:
             self._put("study", record)
         for record in reading.warm_starts(self.ask, names):
             # A study that is created during the dump is not part of it.
-            if record["source"] in names:
+            if record["source"] in names and not self.without_study & {record["study"], record["source"]}:
                 self._put("warm_start", record)
 
     def proposals(self, study: str) -> None:
@@ -134,9 +142,23 @@ class _Writing:
         except UsageError as error:
             # Fail now rather than when the file is loaded.
             at = identity(kind, record)
-            name = " ".join(at) if isinstance(at, tuple) else at
-            raise UsageError(f"a dump cannot hold the {kind} {name} of this archive: {error}") from None
+            name = " ".join(map(str, at)) if isinstance(at, tuple) else at
+            if self.left_out is not None:
+                self._leave_out(kind, str(name), record, error)
+                return
+            raise UsageError(
+                f"a dump cannot hold the {kind} {name} of this archive: {error}; --skip-damaged leaves it out"
+            ) from None
         self.file.write(kind, record)
+
+    def _leave_out(self, kind: str, name: str, record: Record | None, error: Exception) -> None:
+        assert self.left_out is not None
+        self.left_out.append(f"{kind} {name}: {first_line(error)}")
+        if kind in self.written:
+            # Later records must not refer to it.
+            self.written[kind].discard(name)
+        if kind == "study" and record is not None:
+            self.without_study.add(record["name"])
 
     def _check_references(self, kind: str, record: Record) -> None:
         for named, name in references(kind, record):
@@ -165,6 +187,23 @@ class _Writing:
             self._put(kind, record)
 
     def _new(self, kind: str, ids: Iterable[str]) -> Iterator[Record]:
-        for id_, record in self.read[kind](set(ids) - self.written[kind]):
+        for id_, record in self._read(kind, set(ids) - self.written[kind]):
             self.written[kind].add(id_)
             yield record
+
+    def _read(self, kind: str, ids: set[str]) -> Iterator[tuple[str, Record]]:
+        """Yield records by their ids; of a page that cannot be read, each record that can."""
+        if self.left_out is None:
+            yield from self.read[kind](ids)
+            return
+        for page in batched(sorted(ids), reading.PAGE):
+            try:
+                rows = list(self.read[kind](page))
+            except _UNREADABLE:
+                rows = []
+                for id_ in page:
+                    try:
+                        rows += self.read[kind]([id_])
+                    except _UNREADABLE as error:
+                        self._leave_out(kind, id_, None, error)
+            yield from rows

@@ -18,10 +18,11 @@ from pathlib import Path
 
 import psutil
 
-from archive.errors import ServerStartError, SettingsError, StoreError
+from archive.errors import DamagedError, ServerStartError, SettingsError, StoreError
 from archive.ownership import check_obeyed
 from archive.server.access import access_fault, check_access, is_stopped, require_open_files
 from archive.server.death import Death
+from archive.server.engine import DamagedFiles, StartRefused
 from archive.server.other_machines import way_to_neo4j
 from archive.server.process import (
     POLL_SECONDS,
@@ -115,6 +116,7 @@ def ensure_running(settings: Settings, timeout: float = START_SECONDS) -> Server
     Raises:
         SettingsError: The folder cannot be created or written to, or belongs to another user.
         ServerStartError: The server did not start, or runs on another machine that shares the folder.
+        DamagedError: The files of the database are damaged.
     """
     folder = Folder(settings.home)
     deadline = time.monotonic() + timeout
@@ -295,6 +297,11 @@ def _start(folder: Folder, settings: Settings, deadline: float) -> Server:
             end_orphan(run)
         elif (code := exit_code(supervisor)) is not None:
             supervisor = 0
+            run = read_run(folder)
+            if code == DamagedFiles.status and run is not None:
+                raise DamagedError(run.error)
+            if code == StartRefused.status and run is not None:
+                raise ServerStartError(run.error)
             if code != ALREADY_RUNNING:
                 raise ServerStartError(failure(folder, f"the embedded server ended with status {code}"))
         if past(deadline):

@@ -28,7 +28,25 @@ _SIDE_DOORS = re.compile("mcp|console|studio|graphql|integration|postgresw|redis
 
 
 class StartFailed(Exception):  # noqa: N818 - internal to the supervisor's process
-    """The database did not start; the message is the end of its output."""
+    """The database did not start; the message is the end of its output.
+
+    Attributes:
+        status: Exit status of the supervisor.
+    """
+
+    status = 1
+
+
+class StartRefused(StartFailed):
+    """The database was not opened, so that nothing is lost; the message is for the user."""
+
+    status = 78  # EX_CONFIG
+
+
+class DamagedFiles(StartFailed):
+    """The files of the database are damaged; it was not opened. The message is for the user."""
+
+    status = 65  # EX_DATAERR
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ def spawn(folder: Folder, settings: Settings) -> int:
     environment["PYTHONPATH"] = os.pathsep.join(paths)
     command = [sys.executable, "-P", "-m", SUPERVISOR]
     command += [str(folder.home), str(settings.heap_mb), str(settings.idle_seconds)]
+    command.append(f"{settings.dump_seconds},{settings.dumps_kept},{settings.dumps_share}")
     command += shlex.split(settings.java_options)
     console = os.open(folder.console, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     with holding(console):

@@ -9,6 +9,8 @@
     HOME/server/log/       console.log (supervisor) and the database's own log
     HOME/server/config/    users of the database
     HOME/database/         the data
+    HOME/dumps/            automatic dumps
+    HOME/copies/           copies of the data from before an upgrade of the engine or a repair
 
 This module and `archive.server.supervisor` import little, because the supervisor stays resident.
 """
@@ -57,6 +59,16 @@ class Folder:
     def database(self) -> Path:
         """The data."""
         return self.home / "database"
+
+    @property
+    def dumps(self) -> Path:
+        """Automatic dumps."""
+        return self.home / "dumps"
+
+    @property
+    def copies(self) -> Path:
+        """Copies of the data from before an upgrade of the engine or a repair."""
+        return self.home / "copies"
 
     @property
     def lock(self) -> Path:

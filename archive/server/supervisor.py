@@ -1,10 +1,12 @@
 """The supervisor of the embedded server.
 
-    python -m archive.server.supervisor HOME HEAP_MB IDLE_SECONDS [JAVA_OPTION ...]
+    python -m archive.server.supervisor HOME HEAP_MB IDLE_SECONDS DUMP_SECONDS,KEPT,SHARE [JAVA_OPTION ...]
 
 One small process per folder. It holds the folder's lock, runs the database (ArcadeDB, on the Java runtime inside its
 package) as its child, writes the run file, restarts a dead child on the same port, and ends both
-after a time without clients. `archive.server.embedded` starts it; there is no need to call it by hand.
+after a time without clients. It opens no database whose files are damaged (`archive.server.data_files`) or were written
+by a newer engine (`archive.server.engine_change`), and has the archive dumped from time to time
+(`archive.server.dump_schedule`). `archive.server.embedded` starts it; there is no need to call it by hand.
 
 Lifetime of the two processes: the child inherits the lock, so the folder stays locked while either lives. On Linux the
 kernel kills the child when the supervisor dies. A process that gets the lock therefore finds no server at work.
@@ -28,11 +30,12 @@ from pathlib import Path
 
 import psutil
 
-from archive.server import arcadedb
+from archive.server import arcadedb, data_files, engine, engine_change
 from archive.server.access import allow_open_files
 from archive.server.arcadedb import READY_LINE, write_configuration
 from archive.server.death import OUT_OF_MEMORY_STATUS, describe
-from archive.server.engine import StartFailed
+from archive.server.dump_schedule import DumpSchedule, dumps
+from archive.server.engine import DamagedFiles, StartFailed
 from archive.server.run_file import (
     ALREADY_RUNNING,
     HOST,
@@ -52,6 +55,8 @@ MAX_RESTARTS = 5
 """Number of restarts within `RESTART_WINDOW` after which the supervisor gives up."""
 RESTART_WINDOW = 60.0
 """Time within which restarts are counted, in seconds."""
+RECORD_SECONDS = 60.0
+"""Time between two records of the sizes of the database's files."""
 MAX_CONSOLE_BYTES = 1_000_000
 """Largest size of the console log."""
 
@@ -68,7 +73,8 @@ def main(arguments: list[str]) -> int:
     lock = _take_lock(folder)
     if lock is None:
         return ALREADY_RUNNING
-    supervisor = Supervisor(folder, lock, heap_mb, idle_seconds, arguments[3:])
+    schedule = DumpSchedule.parse(folder, arguments[3])
+    supervisor = Supervisor(folder, lock, heap_mb, idle_seconds, schedule, arguments[4:])
     for number in (signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, supervisor.request_stop)
@@ -91,14 +97,23 @@ class Supervisor:
         lock: Descriptor of its lock, held by this process.
         heap_mb: Bound on the database's heap, in MiB.
         idle_seconds: End after this long without clients.
+        schedule: Schedule of automatic dumps.
         java_options: Further options of the Java runtime.
     """
 
     def __init__(
-        self, folder: Folder, lock: int, heap_mb: int, idle_seconds: float, java_options: Sequence[str] = ()
+        self,
+        folder: Folder,
+        lock: int,
+        heap_mb: int,
+        idle_seconds: float,
+        schedule: DumpSchedule,
+        java_options: Sequence[str] = (),
     ) -> None:
         """Take over the port of the last server, which its clients still know."""
         self.folder, self.lock, self.heap_mb, self.idle_seconds = folder, lock, heap_mb, idle_seconds
+        self.schedule = schedule
+        self.version = ""
         self.java_options = java_options
         self.stopping = False
         last = read_run(folder)
@@ -124,11 +139,15 @@ class Supervisor:
         try:
             ensure_users(self.folder)
             write_configuration(self.folder)
+            self._prepare()
             while True:
                 java = self._start()
                 if self.stopping or self._watch(java) == "leave":
                     self._write("stopping", java=java.pid)
+                    self.schedule.end()
                     self._stop(java)
+                    with contextlib.suppress(OSError):
+                        data_files.record_stop(self.folder, self.version)
                     self._write("stopped")
                     return 0
                 self._say(f"the database died with status {java.returncode}: starting it again")
@@ -143,7 +162,25 @@ class Supervisor:
             self._say(f"giving up: {error}")
             with contextlib.suppress(OSError):
                 self._write("failed", error=str(error))
-            return 1
+            return error.status if isinstance(error, StartFailed) else 1
+
+    def _prepare(self) -> None:
+        """Check the files of the database before it is opened.
+
+        Raises:
+            StartFailed: There is no engine, it is too old, or the files are damaged.
+        """
+        self.version = engine.installed().version
+        if faults := data_files.damage(self.folder):
+            more = f", and {len(faults) - 1} more files" if len(faults) > 1 else ""
+            made = dumps(self.folder)
+            last = f"the last automatic dump is {made[0]}" if made else "there is no automatic dump"
+            raise DamagedFiles(
+                f"the database in {self.folder.database} is damaged ({faults[0]}{more}): run archive db repair, which "
+                f"keeps a copy of it; {last}"
+            )
+        engine_change.prepare(self.folder, self.version)
+        data_files.record_use(self.folder, self.version)
 
     def _start(self) -> subprocess.Popen[bytes]:
         """Start a database and return it when it is ready for clients."""
@@ -190,7 +227,7 @@ class Supervisor:
         """Wait until the database dies (`died`) or must be stopped (`leave`)."""
         look_every = min(2.0, self.idle_seconds / 4)
         now = time.monotonic()
-        last_client, next_look = now, now + look_every
+        last_client, next_look, next_record = now, now + look_every, now + RECORD_SECONDS
         while not self.stopping:
             if not self._drain(java, min(0.25, look_every)):
                 java.wait()
@@ -202,10 +239,18 @@ class Supervisor:
             if _has_clients(java.pid, self.run_file.port):
                 last_client = now
             elif now - last_client >= self.idle_seconds:
+                if self.schedule.start(leaving=True):
+                    last_client = now
+                    continue
                 self._say(f"no client for {self.idle_seconds:g} seconds: leaving")
                 return "leave"
             if not self._folder_is_ours():
                 return "leave"
+            if now >= next_record:
+                next_record = now + RECORD_SECONDS
+                with contextlib.suppress(OSError):
+                    data_files.record_use(self.folder, self.version)
+            self.schedule.start()
             if read_run(self.folder) != self.run_file:
                 # Restore a damaged or removed run file: without it no client finds this server, and no other can start.
                 write_run(self.folder, self.run_file)

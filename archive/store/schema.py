@@ -153,6 +153,37 @@ def version(connection: Connection) -> int:
     return connection.read(work)
 
 
+def present_indexes(migrations: Sequence[Migration] = MIGRATIONS) -> dict[tuple[str, str], bool]:
+    """Return the indexed properties of the present schema, `(label, property)`, and whether each is unique."""
+    indexes: dict[tuple[str, str], bool] = {}
+    for migration in migrations:
+        indexes |= dict.fromkeys(migration.unique, True)
+        indexes |= dict.fromkeys(migration.indexed, False)
+        for dropped in migration.dropped:
+            indexes.pop(dropped, None)
+    return indexes
+
+
+def rebuild_indexes(connection: Connection) -> int:
+    """Build every index of an embedded archive again from the records, and return their number.
+
+    Not by ArcadeDB's `REBUILD INDEX`: it drops the index of a property that no type declares, which openCypher's are,
+    and then fails to create it.
+
+    Raises:
+        QueryError: An index cannot be built, as when two records have the same identifier.
+    """
+    indexes = present_indexes()
+    for (label, name), unique in indexes.items():
+        index = ((label, name),)
+        definition = Migration(0, "", unique=index) if unique else Migration(0, "", indexed=index)
+        kind, suffix = ("CONSTRAINT", "_unique") if unique else ("INDEX", "")
+        _define(connection, f"DROP {kind} {label.lower()}_{name}{suffix} IF EXISTS")
+        for statement in _definitions(definition):
+            _define(connection, statement)
+    return len(indexes)
+
+
 def _apply_patiently(connection: Connection, migration: Migration) -> None:
     # Two processes that define the same constraints at once may fail with server-specific errors (Neo4j: an "unexpected
     # error", besides deadlocks). The repetition finds the constraints of the other process.

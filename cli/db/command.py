@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archive.cli.db.gc import gc
+from archive.cli.db.repair import repair
 from archive.cli.db.shell import shell
 from archive.cli.groups import CommandGroup
 from archive.cli.parameters import settings_of
@@ -29,6 +30,7 @@ def db() -> None:
 
 db.add_command(gc)
 db.add_command(shell)
+db.add_command(repair)
 
 
 @db.command()

@@ -12,11 +12,13 @@ class DumpDocument(Document):
         file: The file.
         bytes: Its size.
         records: Number of records of each kind.
+        left_out: What `--skip-damaged` left out, a sentence each.
     """
 
     file: str
     bytes: int
     records: dict[str, int]
+    left_out: list[str]
 
 
 class LoadDocument(Document):

@@ -44,7 +44,13 @@ from archive.cli.documents.log import ChangedList, LogLine, ProposalDocument, St
 from archive.cli.documents.models import ExportedModel
 from archive.cli.documents.objectives import FeasibleComparisonDocument, FrontComparisonDocument
 from archive.cli.documents.search import SearchDocument
-from archive.cli.documents.servers import CheckList, CollectionDocument, ServerDocument, ServerStop
+from archive.cli.documents.servers import (
+    CheckList,
+    CollectionDocument,
+    RepairDocument,
+    ServerDocument,
+    ServerStop,
+)
 from archive.cli.documents.studies import (
     BestList,
     StudyDeletion,
@@ -119,6 +125,7 @@ _COMMANDS: dict[str, tuple[type, ...]] = {
     "db stop": (ServerStop,),
     "db status": (ServerDocument,),
     "db gc": (CollectionDocument,),
+    "db repair": (RepairDocument,),
     "doctor": (CheckList,),
 }
 

@@ -94,6 +94,30 @@ class CollectionDocument(Document):
     history: HistoryItem
 
 
+class RepairDocument(Document):
+    """Repair of an embedded archive.
+
+    Attributes:
+        copy: Copy of the damaged database.
+        damage: Faults that were found, a sentence each.
+        removed: Number of records that were lost, by label or type of relationship.
+        without_result: Ids of proposals that have lost their results.
+        remaining: Faults that could not be repaired (exit code 1).
+        dump: The dump that was compared with, or that replaced the database; null without one.
+        recoverable: Ids of records of that dump that the archive lacks, by kind.
+        replaced: Whether the dump replaced the database.
+    """
+
+    copy: str
+    damage: list[str]
+    removed: dict[str, int]
+    without_result: list[str]
+    remaining: list[str]
+    dump: str | None
+    recoverable: dict[str, list[str]]
+    replaced: bool
+
+
 class CheckItem(JsonObject):
     """One thing that was looked at.
 

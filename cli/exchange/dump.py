@@ -14,8 +14,10 @@ from typing import Any
 import click
 
 from archive.cli.names import STUDY
+from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, open_archive, print_json, print_message, print_table
-from archive.errors import UsageError
+from archive.errors import DamagedError, UsageError
+from archive.settings import load as load_settings
 
 STREAM = Path("-")
 
@@ -31,25 +33,35 @@ STREAM = Path("-")
     help="Dump this study. May be repeated.",
 )
 @click.option("--without-distances", is_flag=True, help="Leave out stored distances, which can be recomputed.")
+@click.option(
+    "--skip-damaged",
+    is_flag=True,
+    help="Leave out records that cannot be read, and name them; otherwise they are an error. Of a database with damaged "
+    "files, a repaired copy is dumped.",
+)
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @json_option
 @click.pass_context
 def dump(
-    ctx: click.Context, file: Path, studies: tuple[str, ...], without_distances: bool, force: bool, as_json: bool
+    ctx: click.Context,
+    file: Path,
+    studies: tuple[str, ...],
+    without_distances: bool,
+    skip_damaged: bool,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Write the archive, or some of its studies, to one compressed file.
 
     The file holds everything that a study refers to, including the studies of its warm start, but no weights. Without
     FILE, the dump goes to stdout: `archive dump | ARCHIVE_DB=neo4j://HOST:7687 archive load`.
     """
-    from archive.exchange.dump import dump as write
-
-    options: dict[str, Any] = {"distances": not without_distances}
+    options: dict[str, Any] = {"studies": list(studies) or None, "distances": not without_distances}
     if file != STREAM:
-        with open_archive(ctx) as archive:
-            counts = write(archive.connection, file, studies=list(studies) or None, force=force, **options)
+        counts, left_out = _dump(ctx, file, skip_damaged, force=force, **options)
         if as_json:
-            print_json({"file": str(file), "bytes": file.stat().st_size, "records": counts})
+            size = file.stat().st_size
+            print_json({"file": str(file), "bytes": size, "records": counts, "left_out": left_out})
         else:
             print_table(("record", "written"), sorted(counts.items()))
             print_message(f"{file}: {file.stat().st_size:,} bytes")
@@ -57,12 +69,33 @@ def dump(
     if sys.stdout.isatty() or as_json:
         raise UsageError("without a FILE, stdout is the dump: name a FILE, or pipe it: archive dump | archive load")
     # A dump that fails half-way leaves nothing in the pipe.
-    with _temporary("stdout") as whole, open_archive(ctx) as archive:
-        counts = write(archive.connection, whole, studies=list(studies) or None, **options)
+    with _temporary("stdout") as whole:
+        counts, _ = _dump(ctx, whole, skip_damaged, force=False, **options)
         print_message(f"dump: {sum(counts.values()):,} records, {whole.stat().st_size:,} bytes")
         with whole.open("rb") as content:
             shutil.copyfileobj(content, sys.stdout.buffer)
         sys.stdout.buffer.flush()
+
+
+def _dump(
+    ctx: click.Context, file: Path, skip_damaged: bool, *, force: bool, **options: Any
+) -> tuple[dict[str, int], list[str]]:
+    """Write a dump; return the number of records of each kind, and what was left out."""
+    from archive.exchange.dump import dump as write
+    from archive.exchange.repair import salvage
+
+    left_out: list[str] | None = [] if skip_damaged else None
+    try:
+        with open_archive(ctx) as archive:
+            counts = write(archive.connection, file, force=force, left_out=left_out, **options)
+    except DamagedError:
+        settings = load_settings(**settings_of(ctx))
+        if left_out is None or not settings.embedded:
+            raise
+        counts, left_out = salvage(settings, file, force=force, **options)
+    for sentence in left_out or []:
+        print_message(f"left out: {sentence}")
+    return counts, left_out or []
 
 
 @click.command()

@@ -23,8 +23,8 @@ def test_a_class_name_exists_once():
     assert {name for name, count in classes.items() if count > 1} == set()
 
 
-def test_no_module_has_more_than_300_lines():
-    assert [path for path in MODULES if len(path.read_text(encoding="utf-8").splitlines()) > 300] == []
+def test_no_module_has_more_than_400_lines():
+    assert [path for path in MODULES if len(path.read_text(encoding="utf-8").splitlines()) > 400] == []
 
 
 def test_no_folder_has_more_than_20_modules():

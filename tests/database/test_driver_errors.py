@@ -11,7 +11,7 @@ from neo4j.exceptions import ClientError, DatabaseError, ServiceUnavailable
 
 from archive.database import driver_errors
 from archive.database.connection import Connection
-from archive.errors import StoreUnavailableError
+from archive.errors import DamagedError, StoreUnavailableError
 from archive.settings import Settings
 
 
@@ -27,6 +27,38 @@ from archive.settings import Settings
 )
 def test_records_removed_by_another_transaction_are_retried(error, passing):
     assert driver_errors.is_passing(error) is passing
+
+
+CHAIN = "Multi-page record #25:6 has a broken chunk chain (chunk slot cleaned at chunk 0)"
+
+
+@pytest.mark.parametrize(
+    ("messages", "damaged"),
+    [
+        (["Record #29:0 not found"], True),
+        ([CHAIN], True),
+        (["Run CHECK DATABASE FIX"], True),
+        # Other writers delete other records.
+        ([f"Record #29:{number} not found" for number in range(20)], False),
+    ],
+)
+def test_a_record_that_is_never_readable_is_damage_and_not_retried_for_long(tmp_path, monkeypatch, messages, damaged):
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    runs = []
+
+    def attempt():
+        if len(runs) == 20:
+            return "read"
+        runs.append(messages[len(runs) % len(messages)])
+        raise DatabaseError(runs[-1])
+
+    connection = Connection(Settings(home=tmp_path, uri="bolt://127.0.0.1:1"))
+    if damaged:
+        with pytest.raises(DamagedError, match=r"is damaged \("):
+            connection.with_recovery(attempt)
+        assert 2 <= len(runs) <= 6
+    else:
+        assert connection.with_recovery(attempt) == "read"
 
 
 @pytest.mark.parametrize("scheme", ["bolt+s", "neo4j+s", "bolt+ssc"], ids=["bolt", "routing", "unchecked"])

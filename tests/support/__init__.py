@@ -20,8 +20,9 @@ WHOLE = os.environ.get("ARCHIVE_TEST_WHOLE") == "1"
 
 
 def java_only() -> dict[str, str]:
-    """The variables of the environment that settings of an embedded server of the tests may have."""
-    return {name: value for name, value in os.environ.items() if name == "ARCHIVE_JAVA_OPTIONS"}
+    """The variables of the environment that settings of an embedded server of the tests have: no automatic dumps."""
+    options = {name: value for name, value in os.environ.items() if name == "ARCHIVE_JAVA_OPTIONS"}
+    return {**options, "ARCHIVE_DUMP_SECONDS": "0"}
 
 
 def whole(*parameters: Any) -> Any:

@@ -1,0 +1,223 @@
+"""Repair of an embedded archive whose files or records are damaged, and a dump of what can be read of one.
+
+    repair(settings)                        in place, after a copy
+    salvage(settings, Path("rest.jsonl.gz"))   a dump of a repaired copy; the archive stays as it is
+
+ArcadeDB removes the records that cannot be read and the edges that lead to them. Their indexes are built again from the
+rest. What was lost is named by comparison with the last automatic dump, from which `archive load` brings it back.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from archive.database.connection import Connection
+from archive.errors import ArchiveError, ServerStartError, UsageError, first_line
+from archive.exchange import export_queries as reading
+from archive.exchange.apply import missing
+from archive.exchange.dump import dump
+from archive.exchange.file_format import DumpReader
+from archive.exchange.load import BATCH, load
+from archive.exchange.record_lines import Record
+from archive.server import copies, data_files, embedded, engine_change, sql
+from archive.server.dump_schedule import dumps
+from archive.server.engine import StartRefused
+from archive.server.run_file import DATABASE, Folder, holding, try_lock
+from archive.settings import Settings
+from archive.store import schema
+from archive.store.upkeep import integrity
+
+MOST_PASSES = 4
+"""Most runs of `CHECK DATABASE FIX`: a removed record may leave edges that lead nowhere."""
+
+_WITHOUT_RESULT = """
+MATCH (p:Proposal) WHERE p.state IN ['COMPLETE', 'PRUNED'] AND NOT EXISTS { (p)-[:RESULTED_IN]->() }
+RETURN p.id AS id ORDER BY id
+"""
+
+
+@dataclass(frozen=True)
+class RepairOutcome:
+    """Outcome of a repair.
+
+    Attributes:
+        copy: Copy of the damaged data.
+        damage: Faults that were found, a sentence each.
+        removed: Number of records that were lost, by label or type of relationship.
+        without_result: Ids of proposals that have lost their results.
+        remaining: Faults that could not be repaired.
+        dump: The dump that was compared with or loaded; None without one.
+        recoverable: Ids of records of that dump that the archive lacks, by kind.
+    """
+
+    copy: Path
+    damage: list[str] = field(default_factory=list)
+    removed: dict[str, int] = field(default_factory=dict)
+    without_result: list[str] = field(default_factory=list)
+    remaining: list[str] = field(default_factory=list)
+    dump: Path | None = None
+    recoverable: dict[str, list[str]] = field(default_factory=dict)
+
+
+def repair(settings: Settings) -> RepairOutcome:
+    """Stop the server, copy the data, repair them, and compare them with the last automatic dump.
+
+    Raises:
+        StoreError: The data cannot be copied, or ArcadeDB cannot open them.
+    """
+    folder = Folder(settings.home)
+    _require_data(folder)
+    embedded.stop(settings)
+    damage = data_files.damage(folder)
+    copy = _copied(folder)
+    with data_files.under_repair(folder):
+        try:
+            outcome = _mend(settings, copy)
+            outcome = replace(outcome, damage=[*damage, *outcome.damage])
+            made = dumps(folder)
+            if made:
+                outcome = replace(outcome, dump=made[0], recoverable=_lacking(settings, made[0]))
+        finally:
+            # The record of a clean stop describes the repaired files.
+            embedded.stop(settings)
+    return outcome
+
+
+def replace_by_dump(settings: Settings, path: Path) -> RepairOutcome:
+    """Stop the server, copy the data, and put a dump into their place.
+
+    Raises:
+        UsageError: The file is no complete dump; nothing is changed.
+        StoreError: The data cannot be copied.
+    """
+    from archive.exchange.load import verify
+
+    verify(path)
+    folder = Folder(settings.home)
+    embedded.stop(settings)
+    damage = data_files.damage(folder)
+    copy = _copied(folder)
+    shutil.rmtree(folder.database)
+    with Connection.open(settings) as connection:
+        schema.migrate(connection)
+        load(connection, path)
+    return RepairOutcome(copy, damage, dump=path)
+
+
+def salvage(
+    settings: Settings, path: Path, *, studies: Sequence[str] | None = None, distances: bool = True, force: bool = False
+) -> tuple[dict[str, int], list[str]]:
+    """Dump what can be read of a damaged archive, by way of a repaired copy that is deleted afterwards.
+
+    Args:
+        settings: Settings of an embedded archive; its server is stopped.
+        path: Path of the dump.
+        studies: Names of studies; None for everything.
+        distances: Whether to write the stored distances.
+        force: Whether to replace an existing file.
+
+    Returns:
+        Number of written records of each kind, and a sentence for what was left out.
+    """
+    folder = Folder(settings.home)
+    _require_data(folder)
+    embedded.stop(settings)
+    copy = _copied(folder)
+    private = Folder(folder.copies / f".salvage-{secrets.token_hex(4)}")
+    own = replace(settings, home=private.home, dump_seconds=0.0)
+    try:
+        private.home.mkdir(mode=0o700)
+        copy.rename(private.database)
+        with data_files.under_repair(private):
+            outcome = _mend(own, copy)
+            left_out = [f"{number} of the records {name}" for name, number in outcome.removed.items()]
+            left_out += [f"result of the proposal {id_}, which is dumped as waiting" for id_ in outcome.without_result]
+            with Connection.open(own) as connection:
+                counts = dump(connection, path, studies=studies, distances=distances, force=force, left_out=left_out)
+    finally:
+        embedded.stop(own)
+        shutil.rmtree(private.home, ignore_errors=True)
+    return counts, left_out
+
+
+def _mend(settings: Settings, copy: Path) -> RepairOutcome:
+    with Connection.open(settings) as connection, connection.turn(alone=True):
+        before = _recorded(settings)
+        for name, number in sql.counts(settings).items():
+            before[name] = max(before.get(name, 0), number)
+        report = sql.check(settings, fix=True)
+        damage = [*integrity.record_faults(report), *integrity.index_faults(settings)]
+        for _ in range(MOST_PASSES - 1):
+            if not integrity.record_faults(report):
+                break
+            report = sql.check(settings, fix=True)
+    with Connection.open(settings) as connection:
+        unbuilt = []
+        try:
+            schema.rebuild_indexes(connection)
+        except ArchiveError as error:
+            unbuilt.append(first_line(error))
+        after = sql.counts(settings)
+        removed = {name: number - after.get(name, 0) for name, number in before.items() if number > after.get(name, 0)}
+        without_result = [row["id"] for row in reading.asking(connection)(_WITHOUT_RESULT)]
+        remaining = [*unbuilt, *integrity.faults(connection)]
+    engine_change.complete(Folder(settings.home))
+    return RepairOutcome(copy, damage, removed, without_result, remaining)
+
+
+def _recorded(settings: Settings) -> Counter[str]:
+    """Return the number of records of each type that ArcadeDB recorded at the last clean stop."""
+    counts: Counter[str] = Counter()
+    place = Folder(settings.home).database / DATABASE
+    try:
+        buckets = json.loads(place.joinpath("statistics.json").read_text(encoding="utf-8"))
+        types = json.loads(place.joinpath("schema.json").read_text(encoding="utf-8"))["types"]
+        for name, definition in types.items():
+            counts[name] = sum(int(buckets.get(bucket, {}).get("count", 0)) for bucket in definition["buckets"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Counter()
+    return counts
+
+
+def _lacking(settings: Settings, path: Path) -> dict[str, list[str]]:
+    """Return the ids of the records of a dump that the archive lacks, by kind."""
+    lacking: dict[str, list[str]] = {}
+    with Connection.open(settings) as connection:
+        ask = reading.asking(connection)
+        try:
+            for batch in _batches(path):
+                for kind, identities in missing(ask, batch).items():
+                    names = lacking.setdefault(kind, [])
+                    names += [" ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in identities]
+        except UsageError:
+            # The dump contradicts the archive, or is damaged itself: what was found until then stands.
+            pass
+    return {kind: names for kind, names in lacking.items() if names}
+
+
+def _batches(path: Path) -> list[Sequence[tuple[str, Record]]]:
+    records = [(kind, record) for _, kind, record in DumpReader(path)]
+    return [records[first : first + BATCH] for first in range(0, len(records), BATCH)]
+
+
+def _require_data(folder: Folder) -> None:
+    if not folder.database.joinpath(DATABASE).is_dir():
+        raise UsageError(f"there is no embedded archive in {folder.home}")
+
+
+def _copied(folder: Folder) -> Path:
+    """Copy the data while no server can start."""
+    lock = try_lock(folder.lock)
+    if lock is None:
+        raise ServerStartError(f"another process has started the server over {folder.home} again: end it first")
+    with holding(lock):
+        try:
+            return copies.copy(folder, "damaged")
+        except StartRefused as error:
+            raise ServerStartError(str(error)) from None

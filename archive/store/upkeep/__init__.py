@@ -1,0 +1,1 @@
+"""Upkeep of an embedded archive: its integrity, and upgrades of the engine."""
