@@ -57,6 +57,8 @@ CASES = (
     Case("tw", "nasbench201", 1000, seconds=1.0),
     Case("tw-kdpp", "nasbench201", 200, batch=5),
     Case("bananas", "nasbench201", 200, batch=10, seconds=0.5),
+    Case("bananas", "nasbench201", 200, seconds=0.5),
+    Case("bananas", "nasbench201", 1000, seconds=2.0),
     Case("portfolio", "nasbench201", 200),
     Case("gp-wl", "nasbench201", 200),
     Case("morphism", "cnn", 100, seconds=2.0),
