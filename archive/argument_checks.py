@@ -46,10 +46,28 @@ MOST_NAME = 480
 
 
 def check_length(what: str, name: str) -> None:
-    """Check that a name is at most `MOST_NAME` characters long.
+    """Check that a name is at most `MOST_NAME` characters long, and that a server can hold them.
 
     Raises:
-        UsageError: It is longer.
+        UsageError: It is longer, or has half of a character.
     """
+    if any("\ud800" <= mark <= "\udfff" for mark in name):
+        raise UsageError(f"{what} has half of a character, which no server holds: {name!a:.80}")
     if len(name) > MOST_NAME:
-        raise UsageError(f"{what} must be at most {MOST_NAME} characters long, got {len(name)}: {name:.40}…")
+        raise UsageError(f"{what} must be at most {MOST_NAME} characters long, got {len(name)}: {in_line(name[:40])}…")
+
+
+def in_line(name: str) -> str:
+    """Return a name for a message of one line: quoted, with codes for characters that are not printable."""
+    return name if name.isprintable() else ascii(name)
+
+
+def storable(reason: str) -> str:
+    """Return a text of another program that a server can hold: halves of characters, as in odd file names, as codes.
+
+    Raises:
+        UsageError: It is no text.
+    """
+    if not isinstance(reason, str):
+        raise UsageError(f"a reason must be text, got a value of the type {type(reason).__name__}")
+    return reason.encode("utf-8", "backslashreplace").decode()

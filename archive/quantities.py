@@ -97,6 +97,24 @@ def is_size(number: float | None) -> bool:
     return number is not None and 0 <= number < LARGEST
 
 
+def as_float(value: Any) -> float | None:
+    """Return a number of any package as a float, also an array or a tensor of one; None where it is no number."""
+    try:
+        return float(value.item() if hasattr(value, "item") else value)
+    # A tensor may raise RuntimeError, and a number of another package an error of its own.
+    except Exception:
+        return None
+
+
+def shown(value: Any, most: int = 80) -> str:
+    """Return a wrong value for a message, in one line; its type where it has no text."""
+    try:
+        return repr(value)[:most].replace("\n", " ")
+    # Python prints no integer of thousands of digits, and a text may fail by any error.
+    except Exception:
+        return f"a value of the type {type(value).__name__}"
+
+
 def checked_seconds(seconds: Any) -> float | None:
     """Return the seconds of a training as a float; None where they are unknown.
 
@@ -105,12 +123,9 @@ def checked_seconds(seconds: Any) -> float | None:
     """
     if seconds is None:
         return None
-    try:
-        number = float(seconds)
-    except (TypeError, ValueError, OverflowError, RuntimeError):
-        number = math.nan
-    if not is_duration(number):
-        raise UsageError(f"seconds must be a finite number >= 0, got {seconds!r:.80}")
+    number = as_float(seconds)
+    if number is None or not is_duration(number):
+        raise UsageError(f"seconds must be a finite number >= 0, got {shown(seconds)}")
     return number
 
 
@@ -123,8 +138,8 @@ def checked_size(name: str, number: Any) -> int | None:
     if number is None:
         return None
     if not is_size(number):
-        raise UsageError(f"{name} must be a whole number from 0 to 2^63 - 1, got {number!r:.80}")
-    return int(round(number))
+        raise UsageError(f"{name} must be a whole number from 0 to 2^63 - 1, got {shown(number)}")
+    return round(float(number)) if isinstance(number, float) else int(number)
 
 
 def _product(match: re.Match[str]) -> float:

@@ -112,12 +112,12 @@ class AskTellStudy:
         return self._asker.ask(agent, n, lease_seconds, retrain)
 
     def report(self, asked: LeasedProposal, step: int, metrics: Mapping[str, float]) -> None:
-        """Store the metrics of a step and renew the lease for an hour; a repeated step is replaced.
+        """Store metrics of a step and renew the lease for an hour; a repeated metric of a step is replaced.
 
         Args:
             asked: A proposal that `ask` returned.
-            step: Epoch or step, at least 0.
-            metrics: Name to value; the same names at every step.
+            step: Epoch or step, at least 0 and less than 2^53.
+            metrics: Name to value; a step may lack metrics of other steps.
 
         Raises:
             LeaseLostError: Another worker holds the proposal, or it is finished.

@@ -5,18 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from operator import index
+from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
 from archive.architecture.texts import from_text, is_text
-from archive.argument_checks import check_length
+from archive.argument_checks import check_length, in_line, storable
 from archive.errors import UnknownNameError, UsageError
+from archive.quantities import as_float, shown
+from archive.store.properties import EPOCH
 from archive.store.records import Proposal
 
 if TYPE_CHECKING:
     from archive.store.architectures import Architectures
     from archive.store.records import Evaluation, Objective
 
+
+MOST_STEP = 2**53 - 1
+"""Largest step: floats tell the integers up to it apart."""
 
 Told = float | Sequence[float] | Mapping[str, float]
 """A value, or the values of several objectives, in their order or by name; arrays and tensors stand for their lists."""
@@ -80,6 +86,11 @@ class EnqueuedArchitecture:
     parent: Architecture | None = None
     operations: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Keep a motivation that a server can hold."""
+        if self.motivation is not None:
+            object.__setattr__(self, "motivation", storable(self.motivation))
+
 
 def network(text_or_network: Any, architectures: Architectures) -> Architecture:
     """Return the network that a user names, in any form that the command line accepts.
@@ -105,7 +116,7 @@ def network(text_or_network: Any, architectures: Architectures) -> Architecture:
         pass  # the error below lists all accepted forms
     raise UsageError(
         "a network is an Architecture, its JSON text, its NAS-Bench-201 string, its genotype or a key of the archive, "
-        f"got {text_or_network!r:.80}"
+        f"got {shown(text_or_network)}"
     )
 
 
@@ -115,29 +126,34 @@ def real(value: Any, what: str) -> float:
     Raises:
         UsageError: It is not a number.
     """
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise UsageError(f"{what} must be a number, got {value!r:.80}") from None
+    number = as_float(value)
+    if number is None:
+        raise UsageError(f"{in_line(what)} must be a number, got {shown(value)}")
+    return number
 
 
 def extended(
     curve: Mapping[int, dict[str, float]], step: Any, metrics: Mapping[str, float]
 ) -> dict[int, dict[str, float]]:
-    """Return the metrics of each step of a training, with those of one more step, or of a step again.
+    """Return the metrics of each step of a training, with those of one more step, or further ones of a step.
 
     Raises:
-        UsageError: The step is no integer from 0 on, or the metrics are not those of the other steps.
+        UsageError: The step is no integer from 0 to `MOST_STEP`, or there is no metric, or one with the name `epoch`.
     """
-    if isinstance(step, bool) or not isinstance(step, SupportsIndex) or step.__index__() < 0:
-        raise UsageError(f"step must be an integer >= 0, got {step!r:.80}")
-    step, values = step.__index__(), numbers_of(metrics)
-    longer = {**curve, step: values}
-    for at, others in longer.items():
-        if "epoch" in values or not values or others.keys() != values.keys():
-            expected = ", ".join(sorted(others)) if at != step else "any name but epoch"
-            raise UsageError(f"metrics must be those of the other steps ({expected}), got {sorted(values)}")
-    return longer
+    number, values = _step(step), numbers_of(metrics)
+    if not values or EPOCH in values:
+        raise UsageError(f"a step needs metrics with names other than {EPOCH}, got {shown(sorted(values))}")
+    return {**curve, number: {**curve.get(number, {}), **values}}
+
+
+def _step(step: Any) -> int:
+    try:
+        number = -1 if isinstance(step, bool) else index(step)
+    except Exception:
+        number = -1
+    if not 0 <= number <= MOST_STEP:
+        raise UsageError(f"step must be an integer >= 0 and < 2^53, got {shown(step)}")
+    return number
 
 
 def numbers_of(metrics: Mapping[str, float]) -> dict[str, float]:
@@ -148,10 +164,10 @@ def numbers_of(metrics: Mapping[str, float]) -> dict[str, float]:
             than `argument_checks.MOST_NAME`.
     """
     if not isinstance(metrics, Mapping):
-        raise UsageError(f"metrics must be a mapping of names to numbers, got {metrics!r:.80}")
+        raise UsageError(f"metrics must be a mapping of names to numbers, got {shown(metrics)}")
     for name in metrics:
         if not isinstance(name, str) or not name or name != name.strip():
-            raise UsageError(f"a metric needs a name, a text without a blank at an end, got {name!r:.80}")
+            raise UsageError(f"a metric needs a name, a text without a blank at an end, got {shown(name)}")
         check_length("the name of a metric", name)
     return {name: real(value, name) for name, value in metrics.items()}
 
@@ -171,29 +187,33 @@ def values_of(told: Told, objectives: Sequence[Objective], metrics: Mapping[str,
             objective.
     """
     names = [each.name for each in objectives]
+    listed = ", ".join(map(in_line, names))
     # Of an array of NumPy or a tensor, the list or the number.
     plain: Any = told.tolist() if hasattr(told, "tolist") else told
     if isinstance(plain, Mapping):
         unknown = [name for name in plain if name not in names]
         by_name: Mapping[str, Any] = {**metrics, **plain}
         if unknown:
-            raise UsageError(f"the values told must be of {', '.join(names)}, got {', '.join(map(repr, unknown))}")
+            raise UsageError(f"the values told must be of {listed}, got {', '.join(map(shown, unknown))}")
     elif isinstance(plain, Sequence) and not isinstance(plain, str):
         if len(plain) != len(names):
-            raise UsageError(f"the values told must be those of {', '.join(names)}, in this order, got {len(plain)}")
+            raise UsageError(f"the values told must be those of {listed}, in this order, got {len(plain)}")
         by_name = dict(zip(names, plain, strict=True))
     else:
         by_name = {**metrics, names[0]: plain}
     values = {name: real(by_name[name], "value" if len(names) == 1 else name) for name in names if name in by_name}
     missing = [name for name in names if name not in values]
     if missing and all(map(math.isfinite, values.values())):
-        raise UsageError(f"a result needs a value of each objective, {', '.join(names)}; there is none of {missing[0]}")
+        raise UsageError(f"a result needs a value of each objective, {listed}; there is none of {in_line(missing[0])}")
     return values
 
 
 def lists(curve: Mapping[int, Mapping[str, float]]) -> dict[str, list[float]]:
-    """Return the metrics of each step as the lists of a curve, `epoch` among them."""
+    """Return the metrics of each step as the lists of a curve, `epoch` among them; NaN where a step lacks a metric."""
     steps = sorted(curve)
     if not steps:
         return {}
-    return {"epoch": [float(step) for step in steps], **{k: [curve[s][k] for s in steps] for k in curve[steps[0]]}}
+    columns = {EPOCH: [float(step) for step in steps]}
+    for name in sorted({name for metrics in curve.values() for name in metrics}):
+        columns[name] = [curve[step].get(name, math.nan) for step in steps]
+    return columns

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from archive.errors import MessageTooLargeError
+from archive.errors import MessageTooLargeError, UsageError
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction, Result
@@ -94,9 +94,17 @@ class _LimitedTransaction:
         self._transaction = transaction
 
     def run(self, query: Any, parameters: Mapping[str, Any] | None = None, **further: Any) -> Result:
-        """Run a statement; see `neo4j.ManagedTransaction.run`."""
-        check_size(getattr(query, "text", query), {**(parameters or {}), **further})
-        return self._transaction.run(query, dict(parameters) if parameters else None, **further)
+        """Run a statement; see `neo4j.ManagedTransaction.run`.
+
+        Raises:
+            UsageError: A parameter has a value that no server holds, such as half of a character.
+        """
+        try:
+            check_size(getattr(query, "text", query), {**(parameters or {}), **further})
+            return self._transaction.run(query, dict(parameters) if parameters else None, **further)
+        # Errors of the driver's encoder.
+        except (OverflowError, TypeError, ValueError) as error:
+            raise UsageError(f"a value cannot be sent to the server: {error}") from error
 
 
 def _size_of_numbers(values: list[Any] | tuple[Any, ...], kinds: set[type]) -> int:

@@ -24,8 +24,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from archive.argument_checks import storable
 from archive.database.statements import follows_from_state, write_all
 from archive.errors import LeaseLostError, UsageError
+from archive.quantities import as_float, shown
 from archive.queue.causes import Cause, MemoryNeed
 from archive.store.properties import CURVE, curve_properties
 from archive.store.records import Curve, State
@@ -83,6 +85,12 @@ class End:
     reason: str | None = None
     cause: Cause | None = None
     log: str | None = None
+
+    def __post_init__(self) -> None:
+        """Keep texts that a server can hold; those of a trial may have parts of odd file names."""
+        for name in ("reason", "log"):
+            if (text := getattr(self, name)) is not None:
+                object.__setattr__(self, name, storable(text))
 
 
 @dataclass(frozen=True)
@@ -281,6 +289,7 @@ def milliseconds(seconds: float) -> int:
     Raises:
         UsageError: The length of the lease is no number.
     """
-    if math.isnan(seconds):
-        raise UsageError(f"a lease lasts a number of seconds, got {seconds}")
-    return round(1000 * min(max(seconds, 0.001), _CENTURY))
+    number = as_float(seconds)
+    if number is None or math.isnan(number):
+        raise UsageError(f"a lease lasts a number of seconds, got {shown(seconds)}")
+    return round(1000 * min(max(number, 0.001), _CENTURY))

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import ProposalStateError, UnknownNameError, UsageError
+from archive.quantities import as_float, shown
 from archive.store.properties import proposal_from
 from archive.store.records import Proposal, State
 
@@ -132,12 +133,9 @@ def checked_priority(priority: Any) -> float:
     Raises:
         UsageError: It is not a finite number, and cannot be ordered.
     """
-    try:
-        number = float(priority)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise UsageError(f"priority must be a finite number, got {priority!r:.80}")
+    number = as_float(priority)
+    if number is None or not math.isfinite(number):
+        raise UsageError(f"priority must be a finite number, got {shown(priority)}")
     return number
 
 

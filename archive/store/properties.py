@@ -110,6 +110,15 @@ def curve_properties(curve: Curve, begin: int = 0) -> dict[str, list[float] | li
     return {CURVE + EPOCH: epochs, **lists} if count else {}
 
 
+def latest(curve: Curve) -> dict[str, float]:
+    """Return the last value of each list that is not NaN: an epoch may lack metrics that others have."""
+    last = {}
+    for name, values in curve.items():
+        if values:
+            last[name] = next((value for value in reversed(values) if value == value), values[-1])
+    return last
+
+
 def result_properties(result: Result) -> dict[str, Any]:
     """Return the properties of the Evaluation that a result becomes.
 

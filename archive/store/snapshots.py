@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.constraints import violation
 from archive.errors import UnknownNameError
-from archive.store.properties import CURVE, EPOCH, METRIC, from_json, plain, with_prefix
+from archive.store.properties import CURVE, EPOCH, METRIC, from_json, latest, plain, with_prefix
 from archive.store.records import State, Study, is_cancelled, sign
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def view_of(row: Mapping[str, Any]) -> ProposalView:
     """Return the view of a proposal from a row of `COLUMNS`."""
     curve = with_prefix(CURVE, dict(row["curve"]))
     epochs, state = curve.pop(EPOCH, []), State(row["state"])
-    last = {name: values[-1] for name, values in curve.items() if values}
+    last = latest(curve)
     # A promoted proposal has the result of its last rung, and a longer curve, which stays where it is given up.
     has_result = row["value"] is not None
     metrics = ({} if has_result else last) or with_prefix(METRIC, dict(row["metrics"] or []))

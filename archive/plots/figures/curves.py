@@ -26,7 +26,10 @@ def draw(data: LearningCurves) -> Figure:
     handles: list[Any] = []
     names: list[str] = []
     for one in data.curves:
-        (line,) = axes.plot(one.epochs, one.values, **_look(one, colours[best.index(one)] if one in best else None))
+        # A metric that only some epochs have is a line between these.
+        known = np.isfinite(one.values)
+        look = _look(one, colours[best.index(one)] if one in best else None)
+        (line,) = axes.plot(one.epochs[known], one.values[known], **look)
         if one.role == "best":
             handles.insert(0, line)
             names.insert(0, f"#{one.number}  {one.value:.4g}")
@@ -44,8 +47,8 @@ def draw(data: LearningCurves) -> Figure:
 
 
 def _look(one: LearningCurve, colour: Any) -> dict[str, Any]:
-    # A curve of one epoch is a point, which a line would not show.
-    mark: dict[str, Any] = {"marker": "o", "markersize": 3} if len(one.epochs) == 1 else {}
+    # A curve with one value is a point, which a line would not show.
+    mark: dict[str, Any] = {"marker": "o", "markersize": 3} if np.isfinite(one.values).sum() == 1 else {}
     if one.role == "best":
         return {"color": colour, "lw": 1.6, **mark}
     if one.role == "running":

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 
+import numpy as np
 import pytest
 
-from archive import agents, spaces
+from archive import agents, frames, spaces
 from archive.agents import study as open_study
 from archive.architecture import codec
 from archive.architecture.genotypes.codec import to_genotype
@@ -20,6 +21,8 @@ from archive.errors import (
     UnknownNameError,
     UsageError,
 )
+from archive.plots.data.curves import learning_curves
+from archive.plots.figures.curves import draw
 from archive.spaces.darts.published import PUBLISHED
 from archive.store.records import State, Study
 from tests.support.stores import cells, evaluate
@@ -193,14 +196,21 @@ def test_a_value_that_is_not_finite_fails_the_proposal(archive, study):
 
 def test_bad_input_is_refused(archive, study):
     (asked,) = study.ask("random")
-    for step in (-1, "1", 1.5, True):
-        with pytest.raises(UsageError, match=f"step must be an integer >= 0, got {step!r}"):
+    for step in (-1, "1", 1.5, True, 2**53, 2**62, 2**70):
+        with pytest.raises(UsageError, match=rf"step must be an integer >= 0 and < 2\^53, got {step!r}"):
             study.report(asked, step, {"accuracy": 0.5})
     with pytest.raises(UsageError, match="the name of a metric must be at most 480 characters long, got 481: mm"):
         study.report(asked, 0, {"m" * 481: 0.5})
     study.report(asked, 0, {"accuracy": 0.5})
-    with pytest.raises(UsageError, match=r"those of the other steps \(accuracy\), got \['loss'\]"):
-        study.report(asked, 1, {"loss": 0.5})
+    for metrics in ({}, {"epoch": 1.0}):
+        with pytest.raises(UsageError, match="a step needs metrics with names other than epoch, got"):
+            study.report(asked, 1, metrics)
+    for seconds in (-3, -1e-9, math.nan, math.inf, "soon"):
+        with pytest.raises(UsageError, match=f"seconds must be a finite number >= 0, got {seconds!r}"):
+            study.tell(asked, 0.5, seconds=seconds)
+        with pytest.raises(UsageError, match="seconds must be"):
+            study.tell(cells(1)[0], 0.5, seconds=seconds)
+    assert len(archive.proposals.list("mine")) == 1
     for metrics in ({1: 2.0}, {"": 2.0}, {" loss": 2.0}):
         with pytest.raises(UsageError, match="a metric needs a name, a text without a blank at an end, got"):
             study.tell(asked, 0.5, metrics=metrics)
@@ -226,6 +236,26 @@ def test_bad_input_is_refused(archive, study):
         study.run(lambda _: 1.0)
     with pytest.raises(UsageError, match="at least 1 evaluation, got 0"):
         study.run(lambda _: 1.0, 0)
+
+
+def test_a_step_may_lack_metrics_of_other_steps(archive, study):
+    (asked,) = study.ask("random")
+    for epoch in range(5):
+        study.report(asked, epoch, {"train_loss": 1 / (epoch + 1)})
+        if epoch % 2:
+            study.report(asked, epoch, {"valid_loss": 2 / (epoch + 1)})
+    study.report(asked, 0, {"train_loss": 0.75})
+    (view,) = archive.studies.snapshot("mine").proposals
+    # Views show the last value that is known.
+    assert view.latest == {"train_loss": 0.2, "valid_loss": 0.5}
+    study.tell(asked, 0.5)
+    (curve,) = [one.curve for one in study.evaluations()]
+    assert (curve["epoch"], curve["train_loss"]) == ([0, 1, 2, 3, 4], [0.75, 1 / 2, 1 / 3, 1 / 4, 1 / 5])
+    gaps = [math.nan, 1.0, math.nan, 0.5, math.nan]
+    np.testing.assert_array_equal(curve["valid_loss"], gaps)
+    np.testing.assert_array_equal(frames.curves(archive, "mine")["valid_loss"], gaps)
+    drawn = draw(learning_curves(archive, "mine", "valid_loss")).axes[0].lines[0]
+    assert drawn.get_xydata().tolist() == [[1.0, 1.0], [3.0, 0.5]]
 
 
 def test_a_study_is_opened_again_as_it_is(archive, study):

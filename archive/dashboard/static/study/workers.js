@@ -11,11 +11,14 @@ import { name, openNumber, study } from "./state.js";
 const trainers = new Map();
 let loaded = false;
 
+/** The last value that is known: an epoch may lack metrics that others have. @param {(number | null)[]} values */
+const lastOf = (values) => values.findLast((value) => value !== null) ?? null;
+
 const running = new Table([
   { name: "number", title: "#", numeric: true, cell: (row) => el("button.small", { type: "button", onclick: () => openNumber(row.number) }, `#${row.number}`) },
   { name: "architecture", title: "network", cell: (row) => networkAnchor(row.architecture) },
   { name: "epochs", numeric: true, cell: (row) => row.epochs.at(-1) ?? 0, key: (row) => row.epochs.at(-1) ?? 0 },
-  { name: "last", title: "last values", cell: (row) => Object.entries(row.curve).map(([metric, values]) => `${metric} ${number(values.at(-1))}`).join(", ") || "–" },
+  { name: "last", title: "last values", cell: (row) => Object.entries(row.curve).map(([metric, values]) => `${metric} ${number(lastOf(values))}`).join(", ") || "–" },
   { name: "started", wide: true, cell: (row) => moment(row.started) },
   { name: "worker", wide: true },
 ], { empty: "nothing runs" });
