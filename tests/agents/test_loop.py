@@ -181,7 +181,10 @@ def test_looks_grow_rarer_while_nothing_changes_and_no_rarer_than_an_eighth_of_t
 
 
 def test_a_proposal_takes_few_calls_to_the_store_and_a_result_ends_the_wait(archive, monkeypatch):
-    study, budget = open_study(archive, asked(space="nasbench201"), budget=12), 12
+    if archive.connection.dialect == "neo4j":
+        pytest.skip("its clients need not have one home")
+    budget = 12
+    study = open_study(archive, asked(space="nasbench201"), budget=budget)
     calls, sleeps = Counter(), []
     run_transaction = Connection._run
 

@@ -24,6 +24,7 @@ from archive.store import (
     evaluations,
     lineage,
     result_columns,
+    snapshot_follower,
     snapshots,
 )
 from archive.store.studies import deletion, studies
@@ -71,6 +72,10 @@ STATEMENTS = {
     "imported results": evaluations.IMPORT,
     "results of a study": result_columns._query(["value", "space"]),
     "snapshot of a study": snapshots.SNAPSHOT,
+    "a look at a study": snapshot_follower.POLL,
+    "changed proposals": snapshot_follower.SOME,
+    "a study": studies.READ_ONE,
+    "a study and its sources": evaluations.WITH_SOURCES,
     "delete proposals of a study": deletion.BATCH_OF_PROPOSALS,
     "delete a study": deletion.LAST,
     "stored distances": distances.PRESENT,
