@@ -136,9 +136,12 @@ def test_a_commit_that_is_seen_half_way_is_not_over(archive):
     assert (whole.state, whole.value) == (State.COMPLETE, 0.5)
     run_query(archive.connection, HALF, {"id": whole.id}, write=True)
     assert archive.studies.snapshot("study").counts[State.RUNNING] == 1
+    assert [one.number for one in archive.studies.history_of(archive.studies.get("study")).open] == [0]
     # An evaluation that was deleted does not come: nobody waits for it.
     run_query(archive.connection, OLD, {"id": whole.id}, write=True)
     assert archive.studies.snapshot("study").counts[State.COMPLETE] == 1
+    history = archive.studies.history_of(archive.studies.get("study"))
+    assert not (history.open or history.failed or history.evaluations)
 
 
 def test_the_result_of_a_rung_stays_the_best_while_it_is_promoted_and_after_it_is_given_up(archive):
