@@ -58,6 +58,12 @@ def test_statements_of_a_pipe_end_with_the_first_error(command):
     assert ended.returncode == 2
     assert "first" in ended.stdout and "second" not in ended.stdout
     assert ended.stderr.count("\n") == 1 and "--write" in ended.stderr
+
+
+@pytest.mark.whole
+def test_statements_of_a_pipe_that_may_write(command):
+    arguments, environment = command
+    text = "CREATE (:Shell); RETURN 2 AS second"
     written = subprocess.run([*arguments, "--write"], env=environment, input=text, capture_output=True, text=True)
     assert written.returncode == 0, written.stderr
     assert "second" in written.stdout

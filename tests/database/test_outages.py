@@ -59,7 +59,7 @@ def test_patience_has_an_end(connection, address):
         assert connected.read(count)["n"] == 0
 
 
-@pytest.mark.parametrize("victims", [whole("database"), whole("supervisor"), "both"])
+@pytest.mark.parametrize("victims", [whole("database"), whole("supervisor"), whole("both")])
 def test_the_embedded_server_killed_in_the_middle_of_work(home, victims):
     with Connection.open(home) as connection:
         connection.write(add_once("before"))

@@ -146,8 +146,11 @@ def test_a_newer_archive_is_refused(bare):
     schema.migrate(bare)
     newer = schema.MIGRATIONS[-1].version + 1
     run_query(bare, "CREATE (:SchemaMigration {version: $version, name: 'later'})", {"version": newer}, write=True)
+    content = "MATCH (n) RETURN labels(n) AS labels, properties(n) AS properties"
+    before = run_query(bare, content).rows
     with pytest.raises(SchemaVersionError, match=f"version {newer}.*pip install --upgrade"):
         schema.migrate(bare)
+    assert sorted(run_query(bare, content).rows, key=str) == sorted(before, key=str)
 
 
 @pytest.mark.every_server
