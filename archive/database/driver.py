@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from importlib.machinery import ModuleSpec
 from struct import Struct
 from types import CodeType, ModuleType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 _DRIVER = "neo4j"
 _OPTIONAL = ("pandas", "pyarrow")
@@ -90,7 +90,7 @@ def _spec_of(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
         spec = finder.find_spec(name, path, None)
         if spec is not None:
             if spec.loader is not None and hasattr(spec.loader, "get_code"):
-                spec.loader = _LazyTables(spec.loader)
+                spec.loader = cast(Any, _LazyTables(spec.loader))
             return spec
     return None
 

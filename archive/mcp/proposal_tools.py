@@ -41,7 +41,7 @@ class ProposalStatus:
     ended: bool
     value: float | None
     metrics: Mapping[str, float | None]
-    epochs: int
+    epochs: int | None
     seconds: float | None
     reason: str | None
     truncated: bool = False

@@ -19,6 +19,9 @@ from archive.cli.parameters import Count, settings_of
 from archive.cli.render import json_option, print_json, print_message, print_table, show
 from archive.errors import UsageError
 
+Subject = Callable[[], Iterable[Any]]
+"""Returns or yields the figures of one subject, as named tuples."""
+
 
 @click.command(short_help="Measure the embedded server.")
 @click.option(
@@ -179,7 +182,7 @@ def kernels(golden: Path | None, as_json: bool) -> None:
     """Measure the kernels: reference distances, axioms, and speed beside naive implementations."""
     from archive.kernels.benchmarks import arc, axioms, deep, edit, encodings, otmann, tree_wasserstein, wasserstein
 
-    subjects = {
+    subjects: dict[str, Subject] = {
         "axioms": axioms.measure,
         "otmann": lambda: otmann.measure(golden),
         "networks of a thousand layers": deep.measure,
@@ -239,7 +242,7 @@ def surrogates(
     standings = ranking.measure(
         tasks or tuple(ranking.TASKS), contestants, sizes=sizes or ranking.SIZES, seeds=seeds, processes=processes
     )
-    subjects = {
+    subjects: dict[str, Subject] = {
         "gp": gp.measure,
         "ensemble": ensemble.measure,
         "k-dpp": dpp.measure,
@@ -268,14 +271,14 @@ def drawing(as_json: bool) -> None:
     _print_measured({"drawing": measure}, as_json)
 
 
-def _print_measured(subjects: Mapping[str, Callable[[], Iterable[Any]]], as_json: bool) -> None:
+def _print_measured(subjects: Mapping[str, Subject], as_json: bool) -> None:
     """Measure one subject after another, and write the figures: a table or a JSON list for each.
 
     Each figure is a line on stderr as soon as it is measured. Where the measurement is cut off, the tables have the
     figures up to then.
 
     Args:
-        subjects: Functions that return or yield named tuples, by the name of what they measure.
+        subjects: The subjects by name.
         as_json: Whether to write JSON.
     """
     figures: dict[str, list[dict[str, Any]]] = {}
