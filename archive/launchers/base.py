@@ -129,6 +129,8 @@ class Launcher(ABC):
     def failures(self, fleet: TrainerFleet, ids: Collection[str]) -> list[TrainerFailure]:
         """Return the failures of trainers that have ended, as far as the engine remembers them, the last one last.
 
+        A trainer that `stop` has ended is none, however it ended.
+
         Args:
             fleet: The fleet.
             ids: Ids of trainers, as `running` returned them.

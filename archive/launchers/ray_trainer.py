@@ -59,6 +59,7 @@ class RayTrainer:
     def __init__(self, name: str, job: RayTrainerJob) -> None:
         self._name, self._job = name, job
         self._own = ray.get_runtime_context().current_actor
+        self._stopping = threading.Event()
         self._log = job.logs / f"{name}.log"
         self._process = self._started()
         threading.Thread(target=self._watch, daemon=True).start()
@@ -68,7 +69,8 @@ class RayTrainer:
         return platform.node()
 
     def stop(self, seconds: float) -> None:
-        """Send SIGTERM, wait for the process, and kill it after so many seconds."""
+        """Send SIGTERM, wait for the process, and kill it after so many seconds; its exit code is no failure."""
+        self._stopping.set()
         self._process.terminate()
         try:
             self._process.wait(seconds)
@@ -96,7 +98,9 @@ class RayTrainer:
             )
 
     def _watch(self) -> None:
-        if code := self._process.wait():
+        code = self._process.wait()
+        # A process that still starts has no handler of SIGTERM, and ends by the signal.
+        if code and not self._stopping.is_set():
             content = {"code": code, "reason": f"on {platform.node()}; {tail(self._log, code)}"}
             write_atomically(failure_path(self._job.folder, self._name), json.dumps(content).encode())
         # For good: an actor that only ended would be restarted.

@@ -62,6 +62,22 @@ def test_trainers_start_and_end(name, settings, tmp_path, monkeypatch):
 
 
 @every
+def test_a_trainer_that_is_stopped_while_it_starts_is_no_failure(name, settings, tmp_path, monkeypatch):
+    """Without a handler, SIGTERM ends it with an exit code of its own."""
+    diary = stand_in(monkeypatch, tmp_path / "stand-in")
+    script = diary.with_name("trainer.sh")
+    script.write_text(f"echo started >> {diary}\nwhile :; do sleep 0.1; done\n")
+    with engine(name, tmp_path / "engine") as running:
+        launcher, own = registry.create(name, running.options, settings), fleet(settings, name)
+        launcher.start(own, 1)
+        (trainer,) = until(lambda: ids(launcher, own, "running"), running.seconds, "it runs")
+        until(diary.exists, running.seconds, "it starts")
+        launcher.stop(own, [trainer])
+        until(lambda: not launcher.running(own), running.seconds, "it has ended")
+        assert launcher.failures(own, [trainer]) == []
+
+
+@every
 def test_a_preview_starts_nothing_and_has_no_password(name, settings, tmp_path):
     own = fleet(settings, name, arguments=("--study", "a study", "--slots", "2"))
     launcher = registry.create(name, {}, settings)

@@ -10,6 +10,7 @@ import pytest
 from archive import spaces
 from archive.architecture import codec
 from archive.launchers import registry
+from archive.launchers.fleet import TrainerFleet
 from archive.launchers.ray_cluster import RayLauncher
 from archive.store.records import State, Study
 from archive.trainer.dispatch.ray_executor import RayExecutor
@@ -43,6 +44,11 @@ def outcome(archive, study: str) -> tuple[Counter, int]:
     return Counter((row["state"], row["evaluations"]) for row in rows), sum(row["attempts"] for row in rows)
 
 
+def states(launcher: RayLauncher, fleet: TrainerFleet) -> Counter[str]:
+    """Return the number of trainers by state, from one look: on a busy machine, an actor may not answer each one."""
+    return Counter(trainer.state for trainer in launcher.running(fleet))
+
+
 def complete(archive, study: str) -> int:
     return archive.studies.counts(study)[State.COMPLETE]
 
@@ -63,26 +69,26 @@ def test_trainers_follow_their_actors_to_another_node(archive, store_settings, t
             store_settings,
             "ray",
             upper=6,
-            arguments=("--study", "table", "--scale", "0.05", "--lease", "15s"),
+            arguments=("--study", "table", "--scale", "0.05", "--lease", "60s"),
             study="table",
         )
         launcher.start(own, 5)
         # The fifth has no room.
-        until(lambda: len(ids(launcher, own, "running")) == 4, 600.0, "four trainers run")
-        assert len(ids(launcher, own, "pending")) == 1
+        until(lambda: states(launcher, own) == {"running": 4, "pending": 1}, 600.0, "four trainers run")
         until(lambda: complete(archive, "table") >= 6, 600.0, "they work")
         nodes.remove_node(next(node for node in nodes.worker_nodes if node is not nodes.head_node), False)
-        until(lambda: len(ids(launcher, own, "pending")) == 3, 600.0, "the trainers of the node wait for another one")
+        without = {"running": 2, "pending": 3}
+        until(lambda: states(launcher, own) == without, 600.0, "the trainers of the node wait for another one")
         nodes.add_node(num_cpus=2, object_store_memory=80_000_000)
-        until(lambda: len(ids(launcher, own, "running")) == 4, 600.0, "they run there")
+        until(lambda: states(launcher, own)["running"] == 4, 600.0, "they run there")
         until(lambda: complete(archive, "table") == 60, 900.0, "all is done")
         actors = ids(launcher, own)
         launcher.stop(own, actors)
         until(lambda: not launcher.running(own), 60.0, "all actors have ended")
         assert launcher.failures(own, actors) == []
-    states, lost = outcome(archive, "table")
+    ended, lost = outcome(archive, "table")
     print(f"60 evaluations, {lost} attempts lost with the node")
-    assert states == {("COMPLETE", 1): 60}
+    assert ended == {("COMPLETE", 1): 60}
     assert lost <= 2
 
 
@@ -95,11 +101,10 @@ def test_one_daemon_trains_on_all_nodes(archive, store_settings, tmp_path):
         executor = RayExecutor(nodes.address, {"num_cpus": 1}, device="cpu")
         with serving(archive, executor=executor, slots=5, latency_seconds=0) as trainer:
             until(lambda: complete(archive, "trained") >= 2, 900.0, "trials run")
-            hosts = {each.trial.host for each in trainer.in_flight}
+            until(lambda: any(each.trial.host for each in list(trainer.in_flight)), 900.0, "a trial has its host")
             nodes.remove_node(next(node for node in nodes.worker_nodes if node is not nodes.head_node), False)
             until(lambda: complete(archive, "trained") == 10, 900.0, "all is done")
             assert trainer.tally.complete == 10
-        assert any(hosts)
     states, lost = outcome(archive, "trained")
     print(f"{sum(states.values())} trainings, {lost} attempts lost with the node")
     assert set(states) == {("COMPLETE", 1)}
