@@ -32,8 +32,8 @@ def aligned(evaluation: Program, training: Program) -> Pairs:
     """Return the nodes that both programs have."""
     pairs = _given(evaluation, training)
     before, after = _calls(training), _calls(evaluation)
-    labels = [[_label(node, program) for node in nodes] for nodes, program in ((before, training), (after, evaluation))]
-    matcher = SequenceMatcher(None, *labels, autojunk=False)
+    labels = [_label(node, training) for node in before]
+    matcher = SequenceMatcher(None, labels, [_label(node, evaluation) for node in after], autojunk=False)
     for block in matcher.get_matching_blocks():
         for offset in range(block.size):
             node, other = before[block.a + offset], after[block.b + offset]
@@ -125,15 +125,17 @@ def _fits(node: fx.Node, other: fx.Node, pairs: Pairs) -> bool:
             continue
         if not is_choice(source, target):
             return False
-    return node.target is not operator.getitem or pairs.get(node.args[0]) is other.args[0]  # type: ignore[call-overload]
+    if node.target is not operator.getitem:
+        return True
+    return all(pairs.get(source) is target for source, target in arguments(node, other))
 
 
 def is_choice(source: fx.Node, target: fx.Node) -> bool:
     """Return whether two nodes give tensors of one shape and type."""
-    values = source.meta.get("val"), target.meta.get("val")
-    if not all(isinstance(value, torch.Tensor) for value in values):
+    first, second = source.meta.get("val"), target.meta.get("val")
+    if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
         return False
-    return bool(values[0].dtype == values[1].dtype and len(values[0].shape) == len(values[1].shape))
+    return first.dtype == second.dtype and first.ndim == second.ndim
 
 
 def _inputs(node: fx.Node) -> list[fx.Node]:

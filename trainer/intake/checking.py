@@ -76,8 +76,10 @@ def differences(
 def _compared(expected: Passes, computed: Passes, names: Mapping[str, str]) -> tuple[float, list[str]]:
     pairs = zip(expected.outputs, computed.outputs, strict=False)
     share = max((_share(first, second) for first, second in pairs), default=0.0)
-    if expected.training is None or computed.training is None:
+    if expected.training is None:
         return share, []
+    if computed.training is None:
+        return share, ["the network raises an error in training, and the model does not"]
     lines = []
     pairs = zip(expected.training, computed.training, strict=False)
     if max((_share(first, second) for first, second in pairs), default=0.0) > _SAME:
@@ -88,17 +90,17 @@ def _compared(expected: Passes, computed: Passes, names: Mapping[str, str]) -> t
         full for full, name in shown.items() if _differs(expected.gradients[full], computed.gradients[name], scale)
     ]
     if other:
-        lines.append(f"in training {shown_names(sorted(other), 'parameter')} of the model gets another gradient")
+        lines.append(f"in training the gradient of {shown_names(sorted(other), 'parameter')} is not that of the model")
     kept = {full: name for name, full in names.items() if name in computed.buffers and full in expected.buffers}
     other = [full for full, name in kept.items() if _share(expected.buffers[full], computed.buffers[name]) > _SAME]
     if other:
-        lines.append(f"in training {shown_names(sorted(other), 'buffer')} of the model changes otherwise")
+        lines.append(f"in training {shown_names(sorted(other), 'buffer')} of the model gets other values")
     return share, lines
 
 
 def _passes(module: nn.Module, examples: Sequence[Tensor]) -> Passes:
     """Run a module in both modes; its buffers, modes and gradients stay as they are."""
-    with _state_kept(module), torch.random.fork_rng(devices=[]), _Reseeded():
+    with _state_kept(module), torch.random.fork_rng(devices=[]), reseeded():
         module.eval()
         with torch.no_grad():
             outputs = _tensors(module(*_copies(examples)))
@@ -145,6 +147,11 @@ def _state_kept(module: nn.Module) -> Iterator[None]:
                         buffer.copy_(buffers[name])
 
 
+def reseeded() -> TorchDispatchMode:
+    """Return a context in which each operation with random numbers draws from the same seed."""
+    return _Reseeded()  # type: ignore[no-untyped-call]
+
+
 class _Reseeded(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sets the seed before each operation with random numbers."""
 
@@ -175,7 +182,11 @@ def _copies(examples: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _tensors(outputs: Any) -> list[Tensor]:
-    return [leaf for leaf in _pytree.tree_leaves(outputs) if isinstance(leaf, Tensor)]
+    return [
+        leaf if torch.is_grad_enabled() else leaf.detach()
+        for leaf in _pytree.tree_leaves(outputs)
+        if isinstance(leaf, Tensor)
+    ]
 
 
 def _share(expected: Tensor, computed: Tensor) -> float:

@@ -77,7 +77,7 @@ def merge(evaluation: Program, training: Program, pairs: Pairs) -> Program:
             outputs[outputs.index(target)] = merging.chosen(source, target)
     (end,) = (node for node in evaluation.graph.nodes if node.op == "output")
     replaced = dict(zip(evaluation.outputs, outputs, strict=True))
-    end.args = (tuple(replaced.get(value, value) for value in end.args[0]),)  # type: ignore[union-attr]
+    end.args = (tuple(replaced.get(value, value) for value in end.args[0]),)
     tensors = {**evaluation.tensors, **merging.tensors}
     return Program(evaluation.graph, evaluation.inputs, tensors, outputs, evaluation.changes, evaluation.names)
 
@@ -206,16 +206,18 @@ def _changed_inputs(node: fx.Node) -> list[fx.Node]:
 
 def _root(node: fx.Node) -> fx.Node:
     """Return the node whose memory a node may share."""
-    while node.op == "call_function" and node.args and isinstance(node.args[0], fx.Node):
-        target = node.target
+    while node.op == "call_function" and node.args:
+        target, source = node.target, node.args[0]
+        if not isinstance(source, fx.Node):
+            break
         if not isinstance(target, torch._ops.OpOverload):
-            node = node.args[0]
+            node = source
             continue
         shares = target._schema.is_mutable or any(each.alias_info for each in target._schema.returns)
         # Such as `reshape`, which may be a view.
         if not shares and target._schema.name.partition("::")[2] not in ("reshape", "contiguous", "flatten", "to"):
             break
-        node = node.args[0]
+        node = source
     return node
 
 

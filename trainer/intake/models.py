@@ -71,15 +71,20 @@ def import_model(model: nn.Module, inputs: Sequence[Input], *, fold: bool = Fals
     """
     if not inputs:
         raise UsageError("a model needs the shape of an input, as in 3x224x224")
-    program, notes = exported(model.float(), inputs, inference=isinstance(model, OnnxModule))
     try:
-        architecture, names = converted(program, inputs)
+        imported = _imported(model, inputs)
     except ArchiveError:
         raise
     except Exception as error:
         raise UsageError(
             f"{type(model).__name__} cannot be imported: {type(error).__name__}: {first_line(error, 200)}"
         ) from error
+    return replace(imported, architecture=folding.fold(imported.architecture)) if fold else imported
+
+
+def _imported(model: nn.Module, inputs: Sequence[Input]) -> ImportedModel:
+    program, notes = exported(model.float(), inputs, inference=isinstance(model, OnnxModule))
+    architecture, names = converted(program, inputs)
     try:
         spaces.get(NAME).validate(architecture)
     except InvalidArchitectureError as error:
@@ -92,8 +97,7 @@ def import_model(model: nn.Module, inputs: Sequence[Input], *, fold: bool = Fals
         {(position[at], name): full for (at, name), full in names.items()},
         notes,
     )
-    imported = replace(imported, notes=(*notes, *_differences(imported, model, inputs)))
-    return replace(imported, architecture=folding.fold(architecture)) if fold else imported
+    return replace(imported, notes=(*notes, *_differences(imported, model, inputs)))
 
 
 def _flops(architecture: Architecture, inputs: Sequence[Input]) -> int | None:

@@ -22,7 +22,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 
 from archive.trainer.intake import stand_ins, tracing
 from archive.trainer.intake.alignment import Pairs, settings_of
-from archive.trainer.intake.settings import is_stand_in
+from archive.trainer.intake.settings import is_stand_in, name_of
 
 _STATISTICS = {"batch_norm": 3, "instance_norm": 3}
 
@@ -68,7 +68,7 @@ def replace(evaluation: ExportedProgram, training: ExportedProgram | None, pairs
         if training is None:
             mode = _mode(node)
             _replace(evaluation, node, mode, True if _mode_operation(node) else mode)
-        elif partner is not None:
+        elif training is not None and partner is not None:
             modes = _mode(node), _mode(partner)
             _replace(training, partner, *modes)
             _replace(evaluation, node, *modes)
@@ -120,10 +120,10 @@ def _mode(node: fx.Node) -> Any:
 def _replace(program: ExportedProgram, node: fx.Node, evaluation: Any, training: Any) -> None:
     """Put a stand-in for a node whose mode is one thing in evaluation, and another in training."""
     name = _operation(node)
-    if is_stand_in(node) and node.target._schema.name.partition("::")[2] in stand_ins.RECURRENT:
+    if is_stand_in(node) and name_of(node) in stand_ins.RECURRENT:
         if not _is_whole(program, node):
             # Its steps are written out.
-            node.target = getattr(torch.ops.aten, node.target._schema.name.partition("::")[2]).input
+            node.target = getattr(torch.ops.aten, name_of(node)).input
     elif name == "pad" and settings_of(node)["mode"] == "circular":
         node.target = stand_ins.get(name)
     elif name == "scaled_dot_product_attention":

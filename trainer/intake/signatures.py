@@ -22,6 +22,7 @@ KEPT = (
     *("pad", "im2col"),
     *("adaptive_max_pool2d", "bernoulli.p", "erfc"),
     *("_upsample_bicubic2d_aa.vec", "_upsample_bilinear2d_aa.vec", "unfold", "histc"),
+    *("adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d", "_trilinear"),
     *("exponential", "uniform", "normal_functional", "rand_like", "randn_like"),
 )
 """Operations beside the core set.
@@ -29,7 +30,7 @@ KEPT = (
 Those of the first line behave differently in training, which their decompositions would freeze. Those of the next two
 are one layer of a network, and several operations of the core set. Interpolations, paddings and windows are computed by
 indices and weights there, which would be those of the imported lengths at every other; `pad` is kept where it is
-circular. The last two lines have no decomposition; theirs are random numbers.
+circular. The last three lines have no decomposition; the last one has random numbers.
 """
 
 DECOMPOSED = (

@@ -10,7 +10,7 @@ it that are one layer of a network or behave differently in training. Further on
 | `constant`               | a tensor that the model fixes                                                        |
 | `by_mode`                | the first input in training, the second in evaluation                                |
 | `detach`                 | the same values, behind which no gradient passes                                     |
-| `lstm`, `gru`, `rnn`     | a recurrent layer with all its layers and directions (`archive.architecture.aten.recurrent`) |
+| `lstm`, `gru`, `rnn`     | a recurrent layer with all its layers and directions (see `recurrent`)               |
 | `block_start`, `block_end` | ends of a block that is repeated, each time with its own weights                   |
 
 The input of a network is `ip`, whose attribute `input` has the shapes. It also feeds layers without inputs, such as
@@ -32,14 +32,16 @@ GROUPS: dict[str, str] = {
     "recurrent": "lstm gru rnn",
     "embedding": "embedding _embedding_bag",
     "pool": "max_pool2d_with_indices max_pool3d_with_indices avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d "
-    "_adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool2d",
+    "_adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d fractional_max_pool2d "
+    "fractional_max_pool3d",
     "norm": "batch_norm instance_norm native_layer_norm native_group_norm _native_batch_norm_legit "
     "_native_batch_norm_legit_no_training",
     "rectifier": "relu leaky_relu elu gelu silu hardswish hardtanh softplus mish prelu rrelu",
     "sigmoid": "sigmoid tanh hardsigmoid",
     "attention": "scaled_dot_product_attention bmm _softmax _log_softmax",
     "dropout": "dropout feature_dropout alpha_dropout feature_alpha_dropout native_dropout",
-    "reduction": "amax amin any argmax argmin cumsum histc max mean min prod sum var topk sort _cdist_forward _pdist_forward",
+    "reduction": "amax amin any argmax argmin cumsum histc max mean min prod sum var topk sort _cdist_forward "
+    "_pdist_forward",
     "shape": "alias as_strided cat clone col2im constant_pad_nd copy diagonal expand flip im2col pad permute "
     "reflection_pad1d reflection_pad2d reflection_pad3d repeat replication_pad1d replication_pad2d replication_pad3d "
     "roll select select_scatter slice slice_scatter split_with_sizes squeeze unfold unsqueeze view _to_copy",

@@ -93,8 +93,7 @@ def fan_in(layer: Layer) -> int:
         sides = shape(layer, "weight")
         return sides[0] // max(_whole(layer, "groups"), 1) if layer.attributes.get("transposed") else sides[1]
     if layer.op in recurrent.GATES:
-        sides = recurrent.shapes(layer.op, layer.attributes).values()
-        return max(sum(math.prod(each) for each in sides) // recurrent.features(layer.attributes), 1)
+        return max(trained(layer) // recurrent.features(layer.attributes), 1)
     name, at = _FIRST.get(layer.op, ("", 0))
     return next(iter(shape(layer, name)[at:]), 1)
 

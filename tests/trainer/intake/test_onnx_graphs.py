@@ -134,6 +134,16 @@ CASES: dict[str, onnx.ModelProto] = {
         two=np.array([2]), three=np.array([3]), four=np.array([4]), zero=np.array([0]), rest=np.array([-1]),
     ),
     "bias of one row": graph("y = Gemm(x, w, b)", VECTOR, w=(6, 3), b=(1, 3)),
+    "response norm": graph("y = LRN<size=3, alpha=0.5, beta=0.6, bias=2.0>(x)"),
+    "norm of groups": graph("y = GroupNormalization<num_groups=2>(x, s, b)", opset=18, s=(2,), b=(2,)),
+    "norm of groups by channels": graph("y = GroupNormalization<num_groups=2>(x, s, b)", opset=21, s=(4,), b=(4,)),
+    "last of the best": graph(
+        "a = Floor(x) b = ArgMax<axis=2, select_last_index=1>(a) "
+        "c = ArgMin<axis=-1, select_last_index=1, keepdims=0>(a) d = ArgMax<axis=2>(a) "
+        "e = Cast<to=1>(b) f = Cast<to=1>(c) g = Cast<to=1>(d) h = Sub(e, g) k = ReduceSum(h) "
+        "y = Add(k, f)"
+    ),
+    "along the batch": graph("y = Gather<axis=0>(x, k)", k=np.array([-1, 0])),
     "sum of products": graph('y = Einsum<equation="nchw,ck->nkhw">(x, w)', w=(4, 3)),
 }  # fmt: skip
 
@@ -198,6 +208,17 @@ def test_statistics_that_no_batch_would_change_are_the_mean_of_all() -> None:
     torch.testing.assert_close(mean, x.mean((0, 2, 3)))
 
 
+def test_statistics_are_computed_from_constants() -> None:
+    model = graph(
+        "m = ConstantOfShape(n) v = Add(m, one) y = BatchNormalization(x, g, h, m, v)",
+        n=np.array([4]), one=np.float32(1.5), g=(4,), h=(4,),
+    )  # fmt: skip
+    module = OnnxModule(model)
+    imported = import_model(module, [Input((4, 6, 6))])
+    assert [layer.op for layer in imported.architecture.layers] == ["ip", "batch_norm", "op"]
+    check_rebuilt(model, module, imported, torch.randn(3, 4, 6, 6))
+
+
 def test_a_normalisation_of_one_channel_has_its_own_weights() -> None:
     weights = {"w": (1, 4, 3, 3), "g": (1,), "h": (1,), "m": (1,), "v": np.array([2.0])}
     model = graph("a = Conv(x, w) y = BatchNormalization(a, g, h, m, v)", **weights)
@@ -254,6 +275,17 @@ REFUSED = {
     "operator": (lambda: OnnxModule(graph("y = Convv(x)")), "the ONNX operator 'Convv' has no counterpart here; known"),
     "domain": (lambda: OnnxModule(graph("y = other.Conv(x)")), "the operator Conv of the domain 'other' is not one"),
     "shape": (lambda: files.inputs(graph("y = Relu(x)", "float[N,3,H,W] x")), "has the shape Nx3xHxW: give --input"),
+    "texts": (lambda: files.inputs(graph("y = Identity(x)", "string[N,3] x")), "'x' has values of the type string"),
+    "small": (lambda: files.inputs(graph("y = Identity(x)", "float8e4m3fn[N,3] x")), "of the type float8"),
+    "wide": (lambda: files.inputs(graph("y = Identity(x)", "uint64[N,3] x")), "of the type uint64"),
+    "attribute": (
+        lambda: OnnxModule(graph("y = Concat(x, x)"))(torch.ones(2, 4)),
+        "the node 'y' of the operator Concat cannot be read: KeyError: 'axis'",
+    ),
+    "one size": (
+        lambda: import_model(OnnxModule(graph("y = Reshape(x, s)", s=np.array([2, 144]))), [Input((4, 6, 6))]),
+        "the graph of the file takes batches of one size",
+    ),
     "missing": (lambda: OnnxModule(graph("y = Add(x, z)"))(torch.ones(1)), "has the input 'z', which no node gives"),
     "training": (
         lambda: OnnxModule(graph("y = BatchNormalization<training_mode=1>(x, w, w, w, w)", w=(4,)))(torch.ones(2, 4)),
@@ -291,7 +323,7 @@ def test_files_that_hold_no_model(tmp_path: Path) -> None:
     for path, reason in (
         (text, "text.onnx is no ONNX model"),
         (empty, "empty.onnx is no ONNX model: it has no graph"),
-        (old, "has operators of version 7, and 9 is the oldest"),
+        (old, "has operators of version 7, and 9 is the oldest that is read: convert it with onnx.version"),
         (tmp_path / "none.onnx", "none.onnx cannot be read: No such file"),
     ):
         with pytest.raises(UsageError, match=reason) as caught:

@@ -121,7 +121,8 @@ def _best(function: Callable[..., Tensor]) -> Function:
         x, axis, kept = call.tensor(0), call.get("axis", 0), bool(call.get("keepdims", 1))
         if call.get("select_last_index", 0):
             # The first of the best from behind.
-            return x.shape[axis] - 1 - function(x.flip(axis), axis, keepdim=kept)
+            last: Tensor = x.shape[axis] - 1 - function(x.flip(axis), axis, keepdim=kept)
+            return last
         return function(x, axis, keepdim=kept)
 
     return apply

@@ -44,7 +44,10 @@ def read(path: Path) -> Any:
             f"{path} has operators of version {version}, and {LEAST_OPSET} is the oldest that is read: convert it with "
             "onnx.version_converter.convert_version(model, 13), or export the model again"
         )
-    return inliner.inline_local_functions(model) if model.functions else model
+    try:
+        return inliner.inline_local_functions(model) if model.functions else model
+    except Exception as error:
+        raise UsageError(f"{path} has functions that cannot be written out: {first_line(error, 200)}") from error
 
 
 def opset(model: Any) -> int:

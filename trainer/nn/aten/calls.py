@@ -128,4 +128,14 @@ def _detached(self: torch.Tensor) -> torch.Tensor:
     return self.detach()
 
 
-_SPECIAL: Mapping[str, Callable[..., Any]] = {"view": _view, "as_strided": _strided, "detach": _detached}
+def _copied(self: torch.Tensor, src: torch.Tensor) -> torch.Tensor:
+    """Return values in the shape and the type of a tensor; PyTorch's operation has no gradient."""
+    return src.to(self.dtype).expand_as(self)
+
+
+_SPECIAL: Mapping[str, Callable[..., Any]] = {
+    "view": _view,
+    "as_strided": _strided,
+    "detach": _detached,
+    "copy": _copied,
+}
