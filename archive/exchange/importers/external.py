@@ -82,8 +82,9 @@ def add(
         rows = [(external.id, external.architecture.key, external.result) for external in part]
         evaluations.add(task, protocol, rows, direction=direction)
         count += len(part)
-    for name, number in left_out.items() if notify else ():
-        notify(f"{name} of {counted(number, 'result')} are left out: they must be {_FORMS[name]}")
+    if notify is not None:
+        for name, number in left_out.items():
+            notify(f"{name} of {counted(number, 'result')} are left out: they must be {_FORMS[name]}")
     return count
 
 
@@ -100,11 +101,12 @@ def _usable(external: ExternalResult, left_out: Counter[str]) -> ExternalResult:
     if seconds is not None and not is_duration(seconds):
         left_out["seconds"] += 1
         external = replace(external, result=replace(external.result, seconds=None))
-    for name in ("params", "flops"):
-        size = getattr(external, name)
-        if size is not None and not is_size(size):
-            left_out[name] += 1
-            external = replace(external, **{name: None})
+    if external.params is not None and not is_size(external.params):
+        left_out["params"] += 1
+        external = replace(external, params=None)
+    if external.flops is not None and not is_size(external.flops):
+        left_out["flops"] += 1
+        external = replace(external, flops=None)
     return external
 
 

@@ -114,8 +114,9 @@ def import_study(
         archive.studies.set_budget(study.name, len(finished))
     agent = archive.proposals.register_agent(KIND, {"study": source.study_name}, __version__)
     _add(archive, study.name, agent, additions)
-    for line in _left_out(chosen, additions) if notify else ():
-        notify(line)
+    if notify is not None:
+        for line in _left_out(chosen, additions):
+            notify(line)
     failed = sum(isinstance(addition.outcome, str) for addition in additions)
     pruned = sum(isinstance(addition.outcome, Result) and addition.outcome.partial for addition in additions)
     return {
