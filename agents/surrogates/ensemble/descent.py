@@ -169,7 +169,7 @@ def _forward(
 
 @compiled
 def _output(weights: _ThetaViews, row: Singles) -> np.float32:
-    output = weights.bias[0]
+    output: np.float32 = weights.bias[0]
     for u in range(len(row)):
         output += row[u] * weights.last[u]
     return output
