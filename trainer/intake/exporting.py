@@ -60,7 +60,7 @@ def exported(model: nn.Module, inputs: Sequence[Input], *, inference: bool = Fal
         UsageError: The model cannot be exported; the message names the place in its code and the way out.
     """
     try:
-        with modes_kept(model), _quiet():
+        with modes_kept(model), _momenta_given(model), _quiet():
             return _exported(model, tracing.examples_of(model, inputs), inference)
     except UsageError:
         raise
@@ -70,17 +70,27 @@ def exported(model: nn.Module, inputs: Sequence[Input], *, inference: bool = Fal
 
 @contextmanager
 def modes_kept(model: nn.Module) -> Iterator[None]:
-    """Restore the mode of each module afterwards; meanwhile, no batch normalisation is without a momentum."""
+    """Restore the mode of each module afterwards."""
     modes = [(module, module.training) for module in model.modules()]
-    cumulative = [module for module in model.modules() if isinstance(module, _BatchNorm) and module.momentum is None]
     try:
-        # In evaluation mode, PyTorch has 0 for it, which would mean statistics that never change.
-        for norm in cumulative:
-            norm.momentum = math.nan
         yield
     finally:
         for module, mode in modes:
             module.training = mode
+
+
+@contextmanager
+def _momenta_given(model: nn.Module) -> Iterator[None]:
+    """Give batch normalisations without a momentum, whose statistics are the mean of all batches, NaN meanwhile.
+
+    In evaluation mode, PyTorch has 0 for it, which would mean statistics that never change.
+    """
+    cumulative = [module for module in model.modules() if isinstance(module, _BatchNorm) and module.momentum is None]
+    try:
+        for norm in cumulative:
+            norm.momentum = math.nan
+        yield
+    finally:
         for norm in cumulative:
             norm.momentum = None
 

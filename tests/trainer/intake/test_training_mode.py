@@ -139,6 +139,11 @@ CHEAP: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], set[str]]] = {
         {"_native_batch_norm_legit_no_training"},
     ),
     "frozen norm": (lambda: nn.Sequential(nn.Linear(6, 4), Frozen(4)), (6,), {"_native_batch_norm_legit_no_training"}),
+    "statistics of all batches": (
+        lambda: nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4, momentum=None)),
+        (6,),
+        {"batch_norm"},
+    ),
     "rrelu": (lambda: nn.Sequential(nn.Linear(6, 4), nn.RReLU(inplace=True)), (6,), {"rrelu"}),
     "lstm": (
         lambda: recurrent(nn.LSTM, lambda out: out[0], num_layers=2, dropout=0.3, bidirectional=True, proj_size=3),
