@@ -165,10 +165,11 @@ def _last_value(trial: FrozenTrial) -> float | None:
 def _constraints(system: Mapping[str, Any], *, named: bool) -> dict[str, float]:
     """Return the constraints of a trial as metrics, with their violation."""
     listed = system.get(LISTED)
-    recorded = isinstance(listed, list | tuple)
-    values = {str(place): value for place, value in enumerate(listed)} if recorded else {}
+    values: dict[str, Any] = {}
+    if isinstance(listed, list | tuple):
+        values = {str(place): value for place, value in enumerate(listed)}
     values |= {name.removeprefix(NAMED): value for name, value in system.items() if name.startswith(NAMED)}
-    if not values and not recorded and not named:
+    if not values and not isinstance(listed, list | tuple) and not named:
         return {}
     numbers = {f"{PREFIX}{name}": _number(value) for name, value in values.items()}
     # `max` would drop a NaN.
