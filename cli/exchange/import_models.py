@@ -17,7 +17,6 @@ from archive.cli.names import PROTOCOL, STUDY, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
 from archive.errors import UsageError
-from archive.quantities import is_duration
 
 if TYPE_CHECKING:
     from archive.exchange.importers.models import Place
@@ -258,7 +257,7 @@ def _fits(name: str, value: Any) -> bool:
         )
     if name == "device":
         return isinstance(value, str)
-    return is_real(value) and is_duration(value) if name == "seconds" else is_whole(value)
+    return is_real(value) and 0 <= value < math.inf if name == "seconds" else is_whole(value)
 
 
 def _is_number(value: Any) -> bool:
