@@ -36,7 +36,8 @@ def intact(tmp_path_factory):
     own = settings.load(home=home, patience=5, environment=java_only())
     with connect(own) as archive:
         fill(archive)
-        evaluate(archive, [0.5] * 60, "many")
+        # More proposals than a page holds.
+        evaluate(archive, [0.5] * 110, "many")
         content = dumped(archive, home / "whole.jsonl.gz", distances=False)
     automatic_dumps.make(own, 3, 0.5)
     embedded.stop(own)
@@ -74,7 +75,6 @@ def remove(file):
     [
         whole(truncate("Evaluation_0.*.bucket", 8000), "Evaluation"),
         whole(truncate("Evaluation_0.*.bucket", 0), "Evaluation"),
-        whole(remove("Evaluation_0.*.bucket"), "Evaluation"),
         whole(overwrite("Proposal_0.*.bucket", 32768, bytes(32768)), "Proposal"),
         whole(truncate("Proposal_0.*.bucket", 32768), "Proposal"),
         whole(remove("Evaluation_0_[0-9]*idx"), None),
@@ -109,7 +109,7 @@ def test_what_can_be_read_is_dumped_and_the_archive_stays_as_it_is(copied, tmp_p
     truncate("Evaluation_0.*.bucket", 8000)(folder.database / "archive")
     before = {path.name: path.read_bytes() for path in folder.database.joinpath("archive").iterdir()}
     counts, left_out = repair.salvage(copied, tmp_path / "rest.jsonl.gz")
-    assert counts["proposal"] == 66
+    assert counts["proposal"] == 116
     assert "evaluation" not in counts
     assert any("of the records Evaluation" in sentence for sentence in left_out)
     assert {path.name: path.read_bytes() for path in folder.database.joinpath("archive").iterdir()} == before
@@ -118,8 +118,12 @@ def test_what_can_be_read_is_dumped_and_the_archive_stays_as_it_is(copied, tmp_p
 
 @pytest.mark.whole
 def test_a_dump_replaces_what_cannot_be_repaired(intact, copied, tmp_path):
-    overwrite("dictionary.*", 0, bytes(65536))(copied.home / "database" / "archive")
+    remove("Evaluation_0.*.bucket")(copied.home / "database" / "archive")
     (dump,) = dumps(Folder(copied.home))
+    outcome = repair.repair(copied)
+    assert outcome.removed["RESULTED_IN"] > 0
+    assert "the index of Evaluation.id is missing" in outcome.remaining
+    overwrite("dictionary.*", 0, bytes(65536))(copied.home / "database" / "archive")
     assert repair.replace_by_dump(copied, dump).damage
     with connect(copied) as archive:
         assert dumped(archive, tmp_path / "after.jsonl.gz", distances=False) == intact[1]
