@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
@@ -67,7 +68,7 @@ def architecture(archive: Archive, network: NetworkArgument) -> NetworkGraph:
     shown = network_of(archive, network).canonical
     stored = bool(archive.query("MATCH (a:Architecture {key: $key}) RETURN a.key", {"key": shown.key}).rows)
     details = archive.architectures.details(shown.key) if stored else {"parents": [], "children": []}
-    listed = [details["parents"][:MOST_RESULTS], details["children"][:MOST_RESULTS]]
+    listed: list[Sequence[Any]] = [details["parents"][:MOST_RESULTS], details["children"][:MOST_RESULTS]]
     cut = listed != [details["parents"], details["children"]]
     items = sum(map(len, listed))
 
@@ -105,7 +106,7 @@ def is_known(
     fault = _fault(archive, described, study)
     evaluations = results(archive.connection, described.functional_key, MOST_RESULTS + 1)
     pending = open_proposals(archive.connection, described.functional_key, MOST_RESULTS + 1)
-    listed = [evaluations[:MOST_RESULTS], pending[:MOST_RESULTS]]
+    listed: list[Sequence[Any]] = [evaluations[:MOST_RESULTS], pending[:MOST_RESULTS]]
     items, more = sum(map(len, listed)), len(evaluations) + len(pending)
     reusable = _reusable(archive, described, study)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -154,7 +154,7 @@ def compare(
     values = means(archive.connection, [network.key for network in pair])
     changes = _changes(*pair)
     distances = [_distance(name, *pair) for name in dict.fromkeys(names or ("otmann", "edit"))]
-    listed = [values[pair[0].key], values[pair[1].key], (changes or [])[:MOST_STEPS]]
+    listed: list[Sequence[Any]] = [values[pair[0].key], values[pair[1].key], (changes or [])[:MOST_STEPS]]
     items = sum(map(len, listed))
 
     def first_parts(count: int) -> Comparison:
