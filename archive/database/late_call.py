@@ -17,10 +17,12 @@ def within(seconds: float, request: Callable[[], T], error: Exception) -> T:
     """Return the answer of a request, or stop waiting for it and raise an error.
 
     Args:
-        seconds: Longest time to wait.
+        seconds: Longest time to wait; where it is infinite, the request runs in the thread of the caller.
         request: What is called; it goes on in its thread.
         error: Error of an answer that does not come in time.
     """
+    if math.isinf(seconds):
+        return request()
     call = LateCall(request, "request")
     if not call.ends_within(seconds):
         raise error

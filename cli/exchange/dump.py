@@ -36,8 +36,8 @@ STREAM = Path("-")
 @click.option(
     "--skip-damaged",
     is_flag=True,
-    help="Leave out records that cannot be read, and name them; otherwise they are an error. Of a database with damaged "
-    "files, a repaired copy is dumped.",
+    help="Leave out records that cannot be read, and name them; otherwise they are an error. Of a database with "
+    "damaged files, a repaired copy is dumped.",
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @json_option
