@@ -49,11 +49,11 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
     column = tabular.protocol(protocol).name
     with open_archive(ctx) as archive:
         count = add(archive, tabular.name, column, external_results(tabular, column), direction=tabular.direction)
-    for line in left_out(tabular.table):
+    value = tabular.protocol(column).column
+    for line in left_out(tabular.table, value):
         print_message(line)
     networks = len(tabular.table)
     if count < networks:
-        value = tabular.protocol(column).column
         print_message(
             f"{networks - count} of {networks} networks are left out: their {value} is missing, or no finite number"
         )

@@ -56,9 +56,16 @@ def external_results(task: TableSource, protocol: str) -> Iterator[ExternalResul
         yield ExternalResult(f"{task.name}/{protocol}/{network.key}", network, whole, **size)
 
 
-def left_out(table: Table) -> Iterator[str]:
-    """Yield a line for each column of costs with entries that are none: networks with such an entry lack the cost."""
+def left_out(table: Table, value: str = "") -> Iterator[str]:
+    """Yield a line for each column of costs with entries that are none: networks with such an entry lack the cost.
+
+    Args:
+        table: The table.
+        value: Column of the values, which is read as it is.
+    """
     for name, entries in table.impossible.items():
+        if name == value:
+            continue
         what = "a size from 0 to 2^63 - 1" if is_count(name) else "a finite number >= 0"
         yield (
             f"the column {name!r} is left out for {counted(len(entries.classes), 'network')} of {table.origin}: "
