@@ -78,7 +78,7 @@ class UnknownNameError(UsageError):
         if near:
             way_out = "did you mean " + " or ".join(near) + "?"
         elif self.known:
-            way_out = f"known: {listed(self.known)}"
+            way_out = f"known: {', '.join(self.known[:50])}{' and others' if len(self.known) > 50 else ''}"
         else:
             way_out = hint or f"there is no {kind} yet"
         if stored:
@@ -87,23 +87,13 @@ class UnknownNameError(UsageError):
         super().__init__(f"{f'{owner} has no' if owner else 'unknown'} {kind} {shown!r}: {way_out}")
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return all names as a list, or the first ones and how many more there are of very many."""
-    if len(names) <= MOST_LISTED:
-        return ", ".join(names)
-    return f"{', '.join(names[:FEW_LISTED])} and {len(names) - FEW_LISTED} more"
-
-
 def _near(name: str, known: Sequence[str]) -> list[str]:
     """Return up to three names that were probably meant: those that contain the text, and those with a slip in it."""
     longer = [each for each in known if len(name) > 1 and name.lower() in each.lower()]
-    if len(known) > MOST_COMPARED:
-        return longer[:3]
-    return [*longer, *(each for each in difflib.get_close_matches(name, known, n=3) if each not in longer)][:3]
+    similar = difflib.get_close_matches(name, known, n=3) if len(known) <= MOST_COMPARED else []
+    return list(dict.fromkeys([*longer, *similar]))[:3]
 
 
-MOST_LISTED, FEW_LISTED = 50, 8
-"""Most names that a message has all of, as of agents, kernels or a few studies, and the number that it has of more."""
 LONGEST_NAME = 120
 """Characters of an unknown name in a message."""
 MOST_COMPARED = 5000
@@ -186,7 +176,7 @@ class ReadOnlyError(UsageError):
 
 
 class UnknownStatementError(ReadOnlyError):
-    """A text that begins as no query and no known command does, hence is not sent without permission to write."""
+    """A text that begins as no query and no known command does."""
 
 
 class StoreError(ArchiveError):

@@ -160,7 +160,6 @@ def _results(given: Mapping[str, Any], origin: str) -> tuple[Place | None, Resul
         UsageError: Options are missing or contradict each other.
     """
     from archive.exchange.importers.models import Place
-    from archive.store.protocol_names import check_owner
     from archive.store.records import Direction, Result
 
     read = _read(given["results"]) if given["results"] else {}
@@ -181,7 +180,6 @@ def _results(given: Mapping[str, Any], origin: str) -> tuple[Place | None, Resul
     if objective not in metrics:
         raise UsageError(f"the objective {objective!r} must be one of the metrics: {', '.join(metrics)}")
     protocol = given["protocol"] or f"{given['task']}/own"
-    check_owner(given["task"], protocol)
     direction: Direction = "minimise" if given["minimise"] else "maximise"
     place = Place(given["task"], protocol, objective, direction, given["study"])
     environment = {"imported": origin}

@@ -24,6 +24,7 @@ from archive.exchange.importers.external import ExternalResult, add
 from archive.queue.admission import Request, admit, known
 from archive.store import costs
 from archive.store.properties import result_properties, to_json
+from archive.store.protocol_names import check_owner
 from archive.store.records import Direction, Result, Study
 from archive.store.studies.creation import check_new_name
 
@@ -58,6 +59,10 @@ class Place:
     objective: str
     direction: Direction | None = None
     study: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse the protocol of another task."""
+        check_owner(self.task, self.protocol)
 
 
 @dataclass(frozen=True)

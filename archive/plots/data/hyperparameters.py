@@ -21,15 +21,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from archive import spaces
-from archive.architecture import compact
-from archive.errors import ArchiveError, InvalidArchitectureError, UnknownNameError, UsageError
+from archive.errors import UnknownNameError, UsageError
 from archive.plots.data import drawable
+from archive.plots.data.chosen_options import choices_of, options_of
 from archive.plots.data.curves import evenly, ranked
 from archive.plots.data.results import Floats, Integers, RecordedResults, floats, read
-from archive.spaces.choices import Choices
 from archive.store.properties import from_json
-from archive.store.records import Direction, Study
+from archive.store.records import Direction
 from archive.store.result_columns import NETWORK
 
 if TYPE_CHECKING:
@@ -141,7 +139,7 @@ def parallel_coordinates(
         UnknownNameError: There is no study, or nothing of this name that could be an axis.
         UsageError: The study has no value yet, or nothing differs between its results.
     """
-    space = _choices_of(archive.studies.get(study))
+    space = choices_of(archive.studies.get(study))
     networks = [NETWORK + name for name in _OF_NETWORKS]
     (results,) = read(archive, study, ["hyperparameters", *networks, *(["code"] if space else [])])
     rows = chosen(results, most)
@@ -151,7 +149,10 @@ def parallel_coordinates(
         raise UsageError(f"the study {study!r} has no evaluation with a value yet{beyond}")
 
     settings = [from_json(results.columns["hyperparameters"][row]) for row in rows]
-    decisions = _decisions(space, [results.columns["code"][row] for row in rows]) if space else {}
+    decisions = {}
+    if space is not None:
+        for name, options in options_of(space, [results.columns["code"][row] for row in rows]).items():
+            decisions[name] = AxisColumn("decision", options, space.options[name])
     sizes = {}
     for name in _OF_NETWORKS:
         sizes[name] = AxisColumn("size", [results.columns[NETWORK + name][row] for row in rows])
@@ -200,33 +201,6 @@ def axis(name: str, column: Sequence[Any], order: Sequence[str] = ()) -> Coordin
     places = floats([None if text is None else at[text] for text in texts])
     ticks = [words[place] for place in evenly(len(words), LABELS)]
     return CoordinateAxis(name, "categories", places, tuple((at[word], word) for word in ticks))
-
-
-def _choices_of(study: Study) -> Choices | None:
-    """Return the space of a study on choices; None for any other space, and for settings that are unknown here."""
-    if study.space != Choices.name:
-        return None
-    # A table of choices has the settings of its whole space.
-    config = {name: value for name, value in study.space_config.items() if name != "table"}
-    try:
-        space = spaces.get(study.space, **config)
-    except ArchiveError:
-        return None
-    return space if isinstance(space, Choices) else None
-
-
-def _decisions(space: Choices, codes: Sequence[str]) -> dict[str, AxisColumn]:
-    """Return the option that each network takes in each decision; None for a network of another space."""
-    rows: list[Mapping[str, str]] = []
-    for code in codes:
-        try:
-            rows.append(space.named(compact.decode("", space.name, "", code)))
-        except InvalidArchitectureError:
-            rows.append({})
-    columns = {}
-    for name, options in space.options.items():
-        columns[name] = AxisColumn("decision", [row.get(name) for row in rows], options)
-    return columns
 
 
 def _own(settings: Sequence[Mapping[str, Any]]) -> dict[str, AxisColumn]:
