@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from archive.architecture.graph import Architecture as Architecture
     from archive.architecture.graph import Layer as Layer
     from archive.errors import ArchiveError as ArchiveError
+    from archive.searches.running import search as search
 
 __version__ = "0.1.0"
 
@@ -29,12 +30,13 @@ _HOMES = {
     "Architecture": "archive.architecture.graph",
     "Layer": "archive.architecture.graph",
     "connect": "archive.api",
+    "search": "archive.searches.running",
 }
 
 _PACKAGES = ("agents", "frames", "plots", "report")
 """Parts of the package that need no import statement: `archive.plots.best_so_far(…)`."""
 
-__all__ = ["Architecture", "Archive", "ArchiveError", "Layer", "connect"]
+__all__ = ["Architecture", "Archive", "ArchiveError", "Layer", "connect", "search"]
 
 
 def __getattr__(name: str) -> Any:

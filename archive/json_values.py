@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 
 def mapped(value: Any, convert: Callable[[Any], Any]) -> Any:
-    """Return nested mappings and collections as JSON objects and arrays, with each value inside them converted."""
+    """Return nested records, mappings and collections as JSON objects and arrays, with each value in them converted.
+
+    A record is an instance of a dataclass: its attributes are the keys of its object.
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: mapped(getattr(value, field.name), convert) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {str(name): mapped(item, convert) for name, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

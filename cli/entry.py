@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from archive.interruption import InterruptedBySignal
+
 INTERRUPTED = "interrupted: finished results are kept; the same command continues"
 
 
@@ -56,19 +58,6 @@ def ended_by_signals() -> Iterator[None]:
         for number in replaced:
             if signal.getsignal(number) is interrupt:
                 signal.signal(number, signal.SIG_DFL)
-
-
-class InterruptedBySignal(KeyboardInterrupt):
-    """An interruption by a signal.
-
-    Attributes:
-        signal: Number of the signal.
-        message: What the interruption leaves, where it is not what most commands leave; empty otherwise.
-    """
-
-    def __init__(self, signal: int, message: str = "") -> None:
-        super().__init__()
-        self.signal, self.message = signal, message
 
 
 def _end(number: int, frame: FrameType | None) -> None:

@@ -18,6 +18,7 @@ from archive.cli.groups import CommandGroup
 from archive.cli.streams import tolerate_other_encodings
 from archive.database.driver import hide_arrays, hide_optional_packages
 from archive.errors import ArchiveError, QueryError, UnknownNameError
+from archive.interruption import InterruptedBySignal, caused
 
 COMMANDS = {
     "search": (
@@ -172,8 +173,6 @@ def _guarded(arguments: list[str] | None) -> int:
     try:
         return int(archive.main(arguments, prog_name="archive", standalone_mode=False) or 0)
     except (KeyboardInterrupt, click.exceptions.Abort) as error:
-        from archive.cli.search.interruption import caused
-
         # Click turns a KeyboardInterrupt into an Abort.
         return _interrupted(caused(error) or error)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -190,7 +189,7 @@ def _guarded(arguments: list[str] | None) -> int:
         sys.stdout = open(os.devnull, "w")
         return 0
     except OSError as error:
-        if error.errno == errno.EIO and isinstance(error.__context__, entry.InterruptedBySignal):
+        if error.errno == errno.EIO and isinstance(error.__context__, InterruptedBySignal):
             # The terminal of a SIGHUP is gone.
             return _interrupted(error.__context__)
         if error.errno not in FULL:
@@ -198,8 +197,6 @@ def _guarded(arguments: list[str] | None) -> int:
         sys.stdout = open(os.devnull, "w")
         return _complain(f"nothing more can be written: {error.strerror}", exit_codes.ExitCode.ERROR)
     except Exception as error:
-        from archive.cli.search.interruption import caused
-
         if (interrupt := caused(error)) is not None:
             return _interrupted(interrupt)
         if isinstance(error, ArchiveError):

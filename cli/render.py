@@ -26,10 +26,14 @@ from archive.cli.parameters import settings_of
 from archive.json_values import finite_or_null, mapped
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
     from rich.live import Live
     from rich.progress import Progress
 
     from archive.api import Archive
+
+    Document = Mapping[str, Any] | DataclassInstance
+    """A document without its version."""
 
 Part = str | tuple[str, str]
 """A text, alone or with its style."""
@@ -150,11 +154,11 @@ def print_data(content: str) -> None:
     click.echo(printable(content, lines=True) if sys.stdout.isatty() else content, nl=False, color=True)
 
 
-def print_json(document: Mapping[str, Any]) -> None:
+def print_json(document: Document) -> None:
     """Write one JSON document to stdout; NaN and infinities become null, as JSON has none.
 
     Args:
-        document: Its keys but `schema_version`, as `archive.cli.documents` lists them.
+        document: Its keys but `schema_version`, as `archive.cli.documents` lists them, or a dataclass with these keys.
     """
     click.echo(json_document(document, indent=2))
 
@@ -164,9 +168,10 @@ def print_json_line(document: Mapping[str, Any]) -> None:
     click.echo(json_document(document))
 
 
-def json_document(document: Mapping[str, Any], indent: int | None = None) -> str:
+def json_document(document: Document, indent: int | None = None) -> str:
     """Return a document with its schema version as JSON."""
-    return json_text(mapped({"schema_version": SCHEMA_VERSION, **document}, finite_or_null), indent=indent)
+    keys = mapped(document, finite_or_null)
+    return json_text({"schema_version": SCHEMA_VERSION, **keys}, indent=indent)
 
 
 def json_text(value: Any, indent: int | None = None) -> str:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
+from archive.errors import SettingsError
 from archive.launchers.fleet import TrainerFleet
+
+if TYPE_CHECKING:
+    from archive.settings import Settings
 
 FRUITLESS_CODE = 3
 """Exit code of a trainer that ended in order after trials that failed (`archive.cli.exit_codes`)."""
@@ -138,3 +142,25 @@ class Launcher(ABC):
         Raises:
             LaunchError: The engine does not answer.
         """
+
+
+def check_reachable(launcher: Launcher, settings: Settings, what: str) -> None:
+    """Refuse machines that the archive's server cannot be reached from.
+
+    Args:
+        launcher: The launcher.
+        settings: Settings of the archive.
+        what: What needs other machines, as the beginning of the message.
+
+    Raises:
+        SettingsError: Trainers may run on other machines, and the server serves this one only.
+    """
+    from archive.server import other_machines
+
+    if launcher.elsewhere():
+        other_machines.refuse_remote(settings, what)
+        if settings.uri is not None and other_machines.is_loopback(settings.uri):
+            raise SettingsError(
+                f"{what} needs an address that other machines reach, and {settings.uri} means each machine itself: "
+                "set ARCHIVE_DB to the name of the database's machine"
+            )

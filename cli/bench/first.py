@@ -13,9 +13,9 @@ from archive.cli.bench.running import bench_settings, finish
 from archive.cli.names import AGENT, PROTOCOL, SPACE, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_line, print_table
-from archive.cli.search.request import AGENT as DEFAULT_AGENT
-from archive.cli.search.request import SearchOptions, request_of
 from archive.errors import SearchError, UsageError
+from archive.searches.request import AGENT as DEFAULT_AGENT
+from archive.searches.request import SearchOptions, request_of
 from archive.significant import significant
 
 if TYPE_CHECKING:

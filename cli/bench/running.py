@@ -90,7 +90,7 @@ def finish(
         what: The jobs in words, for the first line of the report.
     """
     from archive.agents.benchmarks.search.pool import search_all
-    from archive.cli.search.interruption import Interruption
+    from archive.interruption import Interruption
 
     unfinished = [job for job, trace in zip(jobs, traces, strict=True) if not job.is_finished(trace.values)]
     print_message(f"{len(jobs)} {what}, {len(unfinished)} not finished")
@@ -98,7 +98,7 @@ def finish(
         return {}
     total, done = sum(job.budget for job in jobs), sum(len(trace.values) for trace in traces)
     ending = "stopping: every search finishes its current proposal …"
-    with Interruption(ending) as interruption, _bar(total) as advance:
+    with Interruption(lambda: print_message(ending)) as interruption, _bar(total) as advance:
         failed = search_all(
             settings,
             unfinished,

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from archive.cli.entry import InterruptedBySignal
+from archive.interruption import InterruptedBySignal
 from archive.cli.names import KERNEL, TASK
 from archive.cli.parameters import Count, settings_of
 from archive.cli.render import json_option, print_json, print_message, print_table, show

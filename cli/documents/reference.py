@@ -6,6 +6,7 @@ kind of object within.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 import sys
@@ -85,7 +86,7 @@ def type_name(hint: Any) -> str:
 
 def is_object(hint: Any) -> bool:
     """Return whether a type is that of a JSON object with known keys."""
-    return isinstance(hint, type) and issubclass(hint, JsonObject)
+    return isinstance(hint, type) and (issubclass(hint, JsonObject) or dataclasses.is_dataclass(hint))
 
 
 def _section(shape: type) -> str:

@@ -43,7 +43,6 @@ from archive.cli.documents.fleets import FleetDocument, FleetList, StoppedFleets
 from archive.cli.documents.log import ChangedList, LogLine, ProposalDocument, StudyLog, TrialLogLine
 from archive.cli.documents.models import ExportedModel
 from archive.cli.documents.objectives import FeasibleComparisonDocument, FrontComparisonDocument
-from archive.cli.documents.search import SearchDocument
 from archive.cli.documents.servers import (
     CheckList,
     CollectionDocument,
@@ -59,9 +58,10 @@ from archive.cli.documents.studies import (
 )
 from archive.cli.documents.trainers import TallyDocument, TrainerList
 from archive.launchers import registry as launchers
+from archive.searches.outcome import SearchResult
 
 _COMMANDS: dict[str, tuple[type, ...]] = {
-    "search": (SearchDocument,),
+    "search": (SearchResult,),
     "trainer start": (TallyDocument,),
     "trainer status": (TrainerList,),
     **{f"launch {name}": (FleetDocument,) for name in launchers.names()},

@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from archive.cli.documents.base import Document, JsonObject
-from archive.cli.documents.constraints import ConstraintItem, NearestItem
-from archive.cli.documents.pareto import ObjectiveItem, ParetoItem, RecommendedPareto
+from archive.searches.results import (
+    ConstraintItem,
+    EstimateItem,
+    NearestItem,
+    ObjectiveItem,
+    ParetoItem,
+    RecommendedPareto,
+)
 
 StateName = Literal["waiting", "running", "complete", "pruned", "failed"]
 
@@ -211,22 +217,6 @@ class StudyDocument(Document, StudyItem):
     pareto: ParetoItem | None
     recipe_versions: list[RecipeVersionItem]
     proposals: list[ProposalItem]
-
-
-class EstimateItem(JsonObject):
-    """Estimate of the noise-free value of a network.
-
-    Attributes:
-        mean: Posterior mean.
-        low: Lower end of its 95 % interval; null where there are too few networks for a model.
-        high: Upper end.
-        evaluations: Number of evaluations of the network.
-    """
-
-    mean: float
-    low: float | None
-    high: float | None
-    evaluations: int
 
 
 class BestItem(ProposalItem):

@@ -12,7 +12,7 @@ import click
 from archive.cli.names import STUDY
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, open_archive, print_data, print_json, print_message
-from archive.errors import LaunchError, SettingsError, UsageError
+from archive.errors import LaunchError, UsageError
 from archive.quantities import counted, whole_number
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def engine_command(name: str) -> click.Command:
     """Return the command of a launcher."""
     from archive.cli.catalogues.registered import summary
     from archive.launchers import options, registry
+    from archive.launchers.base import check_reachable
 
     kind = registry.get(name)
     what = summary(kind)
@@ -198,28 +199,6 @@ def trainer_options(arguments: list[str]) -> Mapping[str, Any]:
         return start.make_context("archive trainer", list(arguments), parent=context).params
     except click.UsageError as error:
         raise UsageError(f"the trainers would refuse their options: {error.format_message()}") from None
-
-
-def check_reachable(launcher: Launcher, settings: Settings, what: str) -> None:
-    """Refuse machines that the archive's server cannot be reached from.
-
-    Args:
-        launcher: The launcher.
-        settings: Settings of the archive.
-        what: What needs other machines, as the beginning of the message.
-
-    Raises:
-        SettingsError: Trainers may run on other machines, and the server serves this one only.
-    """
-    from archive.server import other_machines
-
-    if launcher.elsewhere():
-        other_machines.refuse_remote(settings, what)
-        if settings.uri is not None and other_machines.is_loopback(settings.uri):
-            raise SettingsError(
-                f"{what} needs an address that other machines reach, and {settings.uri} means each machine itself: "
-                "set ARCHIVE_DB to the name of the database's machine"
-            )
 
 
 def _launch(ctx: click.Context, launcher: Launcher, fleet: TrainerFleet, as_json: bool) -> None:

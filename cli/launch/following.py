@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from archive.cli.render import print_message
-from archive.cli.search.interruption import InterruptedBySignal, Interruption
 from archive.errors import TrainingError
+from archive.interruption import InterruptedBySignal, Interruption
 from archive.launchers import queue_length, records
 from archive.launchers.keeper import FleetKeeper
 from archive.launchers.passed_over import TRUST_SECONDS, passed_over
@@ -47,7 +48,7 @@ def follow(archive: Archive, launcher: Launcher, fleet: TrainerFleet) -> None:
 
 def _follow(archive: Archive, keeper: FleetKeeper, fleet: TrainerFleet) -> None:
     shown: list[str] = []
-    with Interruption("no longer following the queue") as interruption:
+    with Interruption(partial(print_message, "no longer following the queue")) as interruption:
         while True:
             work, progress = queue_length.queue_length(archive, fleet.study)
             # A trainer that leaves although proposals wait may lack what they need; so would the next one.

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli.catalogues.observers import created, observe_option
+from archive.cli.catalogues.observers import observe_option
 from archive.cli.exit_codes import ExitCode
 from archive.cli.names import AGENT, LAUNCHER, PROTOCOL, RECIPE, SPACE, STUDY, STUDY_LIST, TASK
 from archive.cli.parameters import Count, listed, settings_of
-from archive.cli.render import json_option, open_archive, print_json, print_message
-from archive.cli.search.announcements import announce_more
-from archive.cli.search.continuation import trainer_command
-from archive.cli.search.outcome import evaluated
+from archive.cli.render import json_option, print_json
+from archive.cli.search.continuation import archive_command
 from archive.cli.search.report import print_outcome
-from archive.cli.search.request import SearchOptions, SearchRequest, named, request_of
 from archive.cli.trainer.proxies import proxies_option
 from archive.cli.trainer.trial_limits import limit_options
 
 if TYPE_CHECKING:
-    from archive.api import Archive
-    from archive.launchers.base import Launcher
     from archive.store.records import Direction
 
 
@@ -159,7 +153,7 @@ def search(
     reduction: int | None,
     retrain: bool,
     as_json: bool,
-    **limits: float | None,
+    **limits: Any,
 ) -> None:
     """Search for architectures: an agent proposes, trainers train, the archive stores every result.
 
@@ -183,99 +177,42 @@ def search(
     them is never proposed. Metrics that a training measures are modelled: proposals maximise the acquisition times the
     probability that all bounds are met. Quote the text, since < and > redirect in a shell.
     """
-    from archive.cli.search.opening import opened
-    from archive.cli.search.outcome import nothing_left, outcome
-    from archive.cli.search.running import run_search
-    from archive.cli.search.trainers import SearchTrainers, launcher_of
-    from archive.trainer.tasks import registry
+    from archive.cli.search.view import SearchView
+    from archive.searches.running import search as run_search
+    from archive.settings import load
 
-    options = SearchOptions(
-        *(agent_name, task_name, protocol_name, space_name, study_name, recipe),
-        direction=direction,
-        rungs=rungs,
-        reduction=reduction,
-        objectives=objectives,
-        constraints=constraints,
-    )
     sources = "all" if warm_start == "all" else listed("--warm-start", "the names of studies, or all", warm_start) or ()
-    created(ctx, observe)
-    launcher = launcher_of(engine, settings_of(ctx))
-    if trainers:
-        _check_launcher(ctx, launcher)
-    # Mistakes that show without the archive are refused before a server is started.
-    request = request_of(options) if study_name is None else None
-    if task_name is not None:
-        registry.get(task_name)
-    with open_archive(ctx) as archive:
-        request = request or _request_of_named(archive, options)
-        if trainers:
-            _check_recipe(archive, request, launcher)
-        more = _has_more(archive, request.study.name, budget)
-        study = opened(archive, request, options, budget=None if more else budget, seed=seed, sources=sources)
-        if task_name is not None:
-            # Trainers open no file only because a study in the database names it.
-            registry.name_file(request.task, archive.connection.settings.home)
-        if more:
-            last = archive.studies.snapshot(study.name)
-            announce_more(study, evaluated(last.counts), budget)
-        else:
-            start = partial(
-                SearchTrainers,
-                launcher,
-                study=study.name,
-                settings=archive.connection.settings,
-                device=device,
-                limits=limits,
-                observe=observe,
-                proxies=proxies,
-            )
-            last = run_search(
-                *(archive, study, request, start),
-                trainers=trainers,
-                batch=batch or max(1, trainers),
-                retrain=retrain,
-                command=trainer_command(ctx, study.name),
-            )
-        reason = nothing_left(archive, last, request.agent, searched=not more)
-        if reason is not None:
-            print_message(reason)
-        result = outcome(archive, last, str(request.study.config["agent"]), request.task, reason)
+    with SearchView() as view:
+        result = run_search(
+            agent_name,
+            task_name,
+            space_name,
+            study=study_name,
+            protocol=protocol_name,
+            recipe=recipe,
+            objectives=objectives,
+            constraints=constraints,
+            direction=direction,
+            budget=budget,
+            seed=seed,
+            warm_start=sources,
+            batch=batch,
+            trainers=trainers,
+            on=engine,
+            device=device,
+            observe=observe,
+            proxies=proxies,
+            rungs=rungs,
+            reduction=reduction,
+            retrain=retrain,
+            settings=load(**settings_of(ctx)),
+            progress=view.show,
+            archive_command=archive_command(ctx),
+            **limits,
+        )
     if as_json:
         print_json(result)
     else:
-        print_outcome(ctx, result, study)
-    if result["best"] is None:
+        print_outcome(ctx, result, view.study)
+    if result.best is None:
         ctx.exit(ExitCode.NOTHING_SUCCEEDED)
-
-
-def _check_launcher(ctx: click.Context, launcher: Launcher) -> None:
-    """Check that trainers of an engine can reach the archive."""
-    from archive import settings
-    from archive.cli.launch.engines import check_reachable
-
-    check_reachable(launcher, settings.load(**settings_of(ctx)), f"archive search --on {launcher.name}")
-
-
-def _request_of_named(archive: Archive, options: SearchOptions) -> SearchRequest:
-    """Return the search of a study that the options name, which supplies those that were left out."""
-    from archive.trainer.tasks.file_access import FileAccess
-
-    access = FileAccess.of(archive.connection.settings.home)
-    return request_of(options, named(archive, options.study or ""), access)
-
-
-def _check_recipe(archive: Archive, request: SearchRequest, launcher: Launcher) -> None:
-    """Check that trainers have the recipe of a search; those elsewhere may have other files."""
-    from archive.trainer.protocols.base import TrainingProtocol
-    from archive.trainer.recipes.registry import RecipeAccess
-
-    if isinstance(request.protocol, TrainingProtocol):
-        recipes = RecipeAccess(archive.connection.settings.home)
-        recipes.find(request.protocol.recipe, with_file=launcher.name == "local")
-
-
-def _has_more(archive: Archive, name: str, budget: int | None) -> bool:
-    """Return whether a study has more evaluations than --budget allows; such a search changes nothing."""
-    if budget is None or budget < 1 or named(archive, name) is None:
-        return False
-    return evaluated(archive.studies.counts(name)) > budget

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from archive.cli.search.request import agent_of
+from archive.searches.request import agent_of
 
 if TYPE_CHECKING:
+    from archive.searches.outcome import SearchResult
     from archive.store.records import Study
 
 PASSING = (
@@ -21,18 +22,13 @@ PASSING = (
 """Options that no study stores: the command that continues a search repeats them."""
 
 
-def longer_search(ctx: click.Context, result: Mapping[str, Any], study: Study) -> str:
+def longer_search(ctx: click.Context, result: SearchResult, study: Study) -> str:
     """Return the command that continues this study; the study supplies task, protocol and space."""
-    total = 2 * max(result["budget"], result["evaluations"])
+    total = 2 * max(result.budget, result.evaluations)
     parts = [archive_command(ctx), "search --study", shlex.quote(study.name), f"--budget {total}"]
-    if result["agent"] != agent_of(study):
-        parts += ["--agent", shlex.quote(result["agent"])]
+    if result.agent != agent_of(study):
+        parts += ["--agent", shlex.quote(result.agent)]
     return _command(" ".join(parts), ctx, PASSING)
-
-
-def trainer_command(ctx: click.Context, study: str) -> str:
-    """Return the command that starts a trainer for a study of the archive of this command."""
-    return f"{archive_command(ctx)} trainer --study {shlex.quote(study)}"
 
 
 def archive_command(ctx: click.Context) -> str:

@@ -75,7 +75,7 @@ class LiveView:
 
         Args:
             snapshot: The snapshot.
-            waits_for: What the study waits for, where nothing runs (`archive.cli.search.waiting`).
+            waits_for: What the study waits for, where nothing runs (`archive.searches.waiting`).
         """
         if self._live:
             foot = [text((waits_for, "yellow"))] if waits_for else []

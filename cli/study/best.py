@@ -10,10 +10,19 @@ from archive.cli.exit_codes import ExitCode
 from archive.cli.names import STUDY
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, open_archive, print_json, print_line, print_message, print_table
-from archive.cli.study.constraints import nearest_item, unmet
-from archive.cli.study.estimates import best_view, best_views, estimate_item, interval
+from archive.cli.study.estimates import interval
 from archive.cli.study.items import proposal_item
-from archive.cli.study.pareto import pareto_item, print_pareto, print_recommended, recommended_item
+from archive.cli.study.pareto import print_pareto, print_recommended
+from archive.searches.results import (
+    EstimateItem,
+    best_view,
+    best_views,
+    estimate_item,
+    nearest_item,
+    pareto_item,
+    recommended_item,
+    unmet,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,8 +142,8 @@ def _print(study: Study, items: list[dict[str, Any]]) -> None:
     )
 
 
-def _estimate(estimate: dict[str, Any]) -> tuple[Any, ...]:
-    return estimate["mean"], interval(estimate), estimate["evaluations"]
+def _estimate(estimate: EstimateItem) -> tuple[Any, ...]:
+    return estimate.mean, interval(estimate), estimate.evaluations
 
 
 def _cost(value: float | None) -> float | int | None:

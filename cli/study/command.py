@@ -22,12 +22,12 @@ from archive.cli.render import (
     printable,
 )
 from archive.cli.study import best, export, log, plot, watch
-from archive.cli.study.constraints import nearest_item, unmet
 from archive.cli.study.items import proposal_item, study_item
-from archive.cli.study.pareto import pareto_item, print_pareto
+from archive.cli.study.pareto import print_pareto
 from archive.cli.study.recipe_versions import recipe_versions, several
 from archive.errors import UsageError
 from archive.quantities import counted
+from archive.searches.results import nearest_item, pareto_item, unmet
 from archive.store.registered_agents import agent_names
 from archive.store.studies.budget import described as described_budget
 

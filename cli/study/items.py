@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from archive.cli.study.constraints import constraint_items
-from archive.cli.study.pareto import objective_items
+from archive.searches.results import constraint_items, objective_items
 
 if TYPE_CHECKING:
     from archive.store.records import State, Study

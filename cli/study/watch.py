@@ -27,14 +27,14 @@ def watch(ctx: click.Context, name: str) -> None:
     proposal waits or runs. For programs: archive study log STUDY --follow --json.
     """
     from archive.agents import loop
-    from archive.cli.search.continuation import trainer_command
-    from archive.cli.search.interruption import Interruption
-    from archive.cli.search.waiting import ClaimWatch
+    from archive.cli.search.continuation import archive_command
+    from archive.interruption import Interruption
+    from archive.searches.waiting import ClaimWatch, trainer_command
 
     with open_archive(ctx) as archive:
         look = archive.studies.follow(name)
-        claims = ClaimWatch(archive, name, trainer_command(ctx, name))
-        with Interruption(None) as interruption, _view(archive, archive.studies.get(name)) as view:
+        claims = ClaimWatch(archive, name, trainer_command(archive_command(ctx), name))
+        with Interruption() as interruption, _view(archive, archive.studies.get(name)) as view:
             while True:
                 snapshot = look()
                 view.update(snapshot, claims.reason(snapshot))
@@ -48,7 +48,7 @@ def watch(ctx: click.Context, name: str) -> None:
 
 def is_done(snapshot: Snapshot) -> bool:
     """Return whether nothing more can come of a study, unless its budget is raised."""
-    from archive.cli.search.outcome import evaluated
+    from archive.searches.outcome import evaluated
     from archive.store.records import State
 
     counts = snapshot.counts
@@ -59,7 +59,7 @@ def _view(archive: Archive, study: Study) -> LiveView:
     """Return the view that the search itself has, as far as the study tells about it."""
     from archive.agents import loop
     from archive.cli.search.live import LiveView
-    from archive.cli.search.outcome import evaluated, place
+    from archive.searches.outcome import evaluated, place
 
     own = evaluated(archive.studies.counts(study.name))
     warm = len(loop.history_of(archive, study).observations) - own if archive.studies.sources(study.name) else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import reduce
 
 import click
@@ -42,20 +41,6 @@ _LIMITS = (
 )
 
 
-_OPTION_OF = {
-    "stall_seconds": "--stall",
-    "trial_seconds": "--trial-timeout",
-    "scratch_bytes": "--scratch-limit",
-    "memory_bytes": "--memory-limit",
-}
-
-
 def limit_options(command: Command) -> Command:
     """Add the options of the limits to a command."""
     return reduce(lambda inner, option: option(inner), reversed(_LIMITS), command)
-
-
-def arguments(limits: Mapping[str, float | None]) -> list[str]:
-    """Return the options of `archive trainer` that set limits, by the names of their parameters; None for no limit."""
-    set_limits = {name: value for name, value in limits.items() if value is not None}
-    return [word for name, value in set_limits.items() for word in (_OPTION_OF[name], str(value))]

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from archive.cli.launch.engines import planned
-from archive.cli.search.interruption import InterruptedBySignal
 from archive.errors import LaunchError
+from archive.interruption import InterruptedBySignal
 from archive.launchers import queue_length, records, registry
 from archive.launchers.fleet import fleets_folder
 from archive.launchers.local import LocalLauncher

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import types
 from typing import Any, Literal, Union, get_args, get_origin
@@ -18,6 +19,8 @@ def faults(value: Any, hint: Any, at: str = "$") -> list[str]:
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any or hint is object:
         return []
+    if dataclasses.is_dataclass(value):
+        value = dataclasses.asdict(value)
     if origin in (Union, types.UnionType):
         found = [faults(value, each, at) for each in arguments]
         return [] if [] in found else [fault for each in found for fault in each]
@@ -33,6 +36,9 @@ def faults(value: Any, hint: Any, at: str = "$") -> list[str]:
         if origin is dict:
             return [fault for name, item in value.items() for fault in faults(item, arguments[1], f"{at}.{name}")]
         known = {name: kind for name, (kind, _) in fields(hint).items()}
+        if at == "$" and "schema_version" in value:
+            # The root of a document that is a dataclass of the library.
+            known["schema_version"] = int
         wrong = [f"{at}.{name} is missing" for name in known.keys() - value.keys()]
         wrong += [f"{at}.{name} is not documented" for name in value.keys() - known.keys()]
         return wrong + [

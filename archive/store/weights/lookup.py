@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
+from archive.store.properties import UNSAVED_WEIGHTS
 from archive.store.records import Weights
 
 if TYPE_CHECKING:
@@ -12,6 +14,11 @@ if TYPE_CHECKING:
 OF_EVALUATION = """
 MATCH (:Evaluation {id: $id})-[:SAVED]->(w:Weights)
 RETURN w.uri AS uri, w.sha256 AS sha256, w.bytes AS bytes
+"""
+
+ENVIRONMENT = """
+MATCH (e:Evaluation {id: $id})
+RETURN e.environment AS environment
 """
 
 
@@ -26,3 +33,10 @@ class WeightsLookup:
         """Return the weights of an evaluation, or None."""
         row = self._connection.read(lambda tx: tx.run(OF_EVALUATION, id=evaluation).single())
         return None if row is None else Weights(row["uri"], row["sha256"], row["bytes"])
+
+    def unsaved(self, evaluation: str) -> str | None:
+        """Return why the weights of an evaluation could not be saved; None where they were, or where it has none."""
+        row = self._connection.read(lambda tx: tx.run(ENVIRONMENT, id=evaluation).single())
+        environment = {} if row is None else json.loads(row["environment"] or "{}")
+        reason = environment.get(UNSAVED_WEIGHTS)
+        return None if reason is None else str(reason)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from archive import spaces
-from archive.cli.search.request import SearchOptions, request_of
 from archive.errors import UsageError
 from archive.queue.successive_halving import Rungs
+from archive.searches.request import SearchOptions, request_of
 from archive.store.records import Study
 from tests.support.commands import table
 

@@ -11,12 +11,12 @@ import pytest
 from archive import spaces
 from archive.agents.replay import recheck
 from archive.architecture import codec
-from archive.cli.documents.search import SearchDocument
 from archive.cli.documents.studies import BestList, StudyDocument
-from archive.cli.search.request import SearchOptions, request_of
-from archive.cli.search.unreported import reported
 from archive.constraints import parse
 from archive.errors import InfeasibleError, SearchError, UnknownNameError, UsageError
+from archive.searches.outcome import SearchResult
+from archive.searches.request import SearchOptions, request_of
+from archive.searches.unreported import reported
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, Snapshot
 from archive.trainer.tasks import known_costs, registry
@@ -84,7 +84,7 @@ def test_a_search_proposes_what_meets_its_constraints_and_resumes(archive, store
 
         options = ["--task", task, "--agent", "portfolio", "--study", "small"]
         done = json.loads(search(*options, "--constraint", "params<1.5M", "--budget", "11", "--json").stdout)
-        assert faults(done, SearchDocument) == [] and (done["evaluations"], done["failed"]) == (11, 0)
+        assert faults(done, SearchResult) == [] and (done["evaluations"], done["failed"]) == (11, 0)
         assert done["constraints"] == [{"name": "params", "operator": "<", "bound": 1.5e6}]
         results = archive.studies.evaluations("small")
         assert all(each.metrics["params"] < 1.5e6 for each in results)

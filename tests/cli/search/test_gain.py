@@ -9,7 +9,7 @@ import pytest
 from archive import agents, spaces
 from archive.agents.loop import run
 from archive.agents.study_setup import open_study
-from archive.cli.search.outcome import outcome
+from archive.searches.outcome import outcome
 from archive.store.records import Result, Study
 from archive.trainer.tasks import registry
 from tests.support.commands import shell
@@ -82,4 +82,4 @@ def test_a_study_without_a_success_has_no_gain(archive):
     claim = archive.proposals.claim("worker", study="failed")
     archive.proposals.fail(claim.id, claim.token, "no memory")
     found = outcome(archive, archive.studies.snapshot("failed"), "rand", registry.get("diabetes"), None)
-    assert (found["best"], found["gain"]) == (None, None)
+    assert (found.best, found.gain) == (None, None)

@@ -9,10 +9,10 @@ import pytest
 
 from archive import spaces
 from archive.architecture import codec
-from archive.cli.documents.search import SearchDocument
 from archive.cli.documents.studies import BestList, StudyDocument
-from archive.cli.search.request import SearchOptions, request_of
 from archive.errors import UnknownNameError, UsageError
+from archive.searches.outcome import SearchResult
+from archive.searches.request import SearchOptions, request_of
 from archive.store.ranking.pareto_front import nondominated
 from archive.store.records import Objective
 from tests.support.commands import serving, shell
@@ -124,7 +124,7 @@ def test_a_search_finds_a_pareto_set_and_resumes(archive, store_settings, tmp_pa
         names = ("accuracy", "latency_ms_phone", "params")
         options = [part for name in names for part in ("--objective", name)]
         done = json.loads(search("--task", task, *options, "--study", "front", "--budget", "14", "--json").stdout)
-        assert faults(done, SearchDocument) == []
+        assert faults(done, SearchResult) == []
         assert (done["agent"], done["evaluations"], done["failed"]) == ("portfolio", 14, 0)
         front = done["pareto"]
         evaluations = archive.studies.evaluations("front")

@@ -7,11 +7,11 @@ import subprocess
 
 import pytest
 
-from archive.cli.search.trainers import SearchTrainers
 from archive.errors import LaunchError
 from archive.launchers import local, records, registry
 from archive.launchers.base import LaunchedTrainer
 from archive.launchers.fleet import TrainerFleet
+from archive.searches.trainers import SearchTrainers
 from archive.settings import load
 from archive.trainer.storage.history_gc import trainer_logs
 from tests.support.commands import parsed, shell

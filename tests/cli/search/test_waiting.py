@@ -6,10 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from archive.cli.search import live, waiting
+from archive.cli.search import live
 from archive.queue import workers
 from archive.queue.causes import Cause
 from archive.queue.updates import Release
+from archive.searches import waiting
 from archive.server import embedded
 from archive.store.records import State
 from archive.trainer.daemon.client import store_client

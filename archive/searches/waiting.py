@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -16,6 +17,16 @@ if TYPE_CHECKING:
 
 QUIET_SECONDS = 10.0
 """Time without a change after which a search looks for the reason: a local trainer needs less to start."""
+
+
+def trainer_command(archive_command: str, study: str) -> str:
+    """Return the command that starts a trainer for a study.
+
+    Args:
+        archive_command: The command `archive`, with the options that lead to the archive.
+        study: Name of the study.
+    """
+    return f"{archive_command} trainer --study {shlex.quote(study)}"
 
 
 class ClaimWatch:

@@ -1,4 +1,4 @@
-"""The objectives of a search: `--objective NAME[:minimise|maximise]`, once or several times."""
+"""The objectives of a search, `NAME[:minimise|maximise]`, and its constraints, `NAME<=NUMBER`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from archive.constraints import parse as parse_constraint
 from archive.errors import UnknownNameError, UsageError
 from archive.store.objective_names import direction_of, parse
 from archive.store.protocol_names import DEFAULT_RECIPE, ProtocolName
 
 if TYPE_CHECKING:
-    from archive.cli.search.request import SearchOptions
+    from archive.constraints import Constraint
+    from archive.searches.request import SearchOptions
     from archive.store.records import Direction, Objective, Study
     from archive.trainer.tasks.registry import Task
     from archive.trainer.tasks.tabular import TabularTask
 
 
-def resolved(
+def resolve_objectives(
     options: SearchOptions, task: Task | TabularTask, stored: Study | None
 ) -> tuple[SearchOptions, tuple[Objective, ...]]:
     """Return the options with the first objective as the only one, and the further objectives.
@@ -25,7 +27,7 @@ def resolved(
     The first objective is the value of an evaluation, so that the first one that is learnt comes first.
 
     Args:
-        options: The options of the command line.
+        options: The options of the search.
         task: The task of the search.
         stored: The study that the options name, where it exists with this task.
 
@@ -81,6 +83,31 @@ def _several(options: SearchOptions, task: Task | TabularTask, stored: Study | N
             f"all of {', '.join(each.name for each in objectives)} are costs of the network"
         )
     return [learnt[0], *(each for each in objectives if each is not learnt[0])]
+
+
+def resolve_constraints(
+    options: SearchOptions, task: Task | TabularTask, stored: Study | None
+) -> tuple[Constraint, ...]:
+    """Return the constraints of the options; the constraints of the study where they name none.
+
+    Args:
+        options: The options of the search.
+        task: The task of the search.
+        stored: The study that the options name, where it exists with this task.
+
+    Raises:
+        UnknownNameError: The task has no such quantity.
+        UsageError: A constraint is no comparison with a number.
+    """
+    if not options.constraints:
+        return () if stored is None else stored.constraints
+    constraints = tuple(parse_constraint(text) for text in options.constraints)
+    computed, measured, complete = quantities(options, task, stored)
+    names = [*measured, *computed]
+    for constraint in constraints:
+        if complete and constraint.name not in names:
+            raise UnknownNameError("quantity", constraint.name, names, owner=f"the task {task.name}")
+    return constraints
 
 
 _COSTS = ("params", "flops", "latency_ms", "peak_memory_bytes")

@@ -1,4 +1,4 @@
-"""The request of a search: its options, completed by the study that they name."""
+"""The request of a search: the options that describe its study, completed by the study that they name."""
 
 from __future__ import annotations
 
@@ -29,10 +29,23 @@ AGENT, TASK = "nasbot", "digits"
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Options of `archive search` that describe the study; None for those left out. Each has the option's name.
+    """Options of a search that describe its study; None for those left out.
 
-    `objectives` are the texts of all `--objective`, of which `objective` and `direction` are the first, `constraints`
-    those of all `--constraint`.
+    Each has the name of the option of `archive search`.
+
+    Attributes:
+        agent: Name of the agent, with its settings after a colon.
+        task: Name of the task.
+        protocol: Name of the training protocol.
+        space: Name of the space.
+        study: Name of the study.
+        recipe: Name of the recipe.
+        objective: The first objective.
+        direction: Direction of the first objective.
+        rungs: Numbers of epochs, or one number of rungs, as text.
+        reduction: One of this many trainings continues at each rung.
+        objectives: Texts of all objectives, `METRIC[:minimise|maximise]`.
+        constraints: Texts of all constraints, `METRIC<=NUMBER`.
     """
 
     agent: str | None = None
@@ -88,7 +101,7 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
     Without constraints, options that contradict the stored study pass: opening the study refuses them.
 
     Args:
-        options: The options of the command line.
+        options: The options of the search.
         stored: The study that they name, where it exists: it supplies the options that were left out.
         access: Files that may be opened when the study names them, and not the user; None means any.
 
@@ -100,9 +113,8 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
         InfeasibleError: No network of the space meets the constraints on known costs.
         StudyConflictError: There are constraints, and options that contradict the stored study.
     """
-    from archive.cli.search import constraints as limits
-    from archive.cli.search.objectives import resolved
     from archive.known_costs import NO_COSTS
+    from archive.searches.objectives import resolve_constraints, resolve_objectives
     from archive.store.records import Study
     from archive.store.studies.creation import check_same
     from archive.trainer.tasks import known_costs, registry
@@ -111,14 +123,14 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
     task = _task(options.task, stored, access)
     # The protocol and the space of a study do not apply to another task.
     defaults = stored if stored is not None and stored.task == task.name else None
-    options, further = resolved(options, task, defaults)
+    options, further = resolve_objectives(options, task, defaults)
     home = None if access is None or access.record is None else access.record.parent
     space = _space(options.space, task, defaults, home)
     protocol = _protocol(options, task, space.name, defaults)
     if stored is None or stored.task == task.name:
         registry.prepare(task, protocol)
     objective, direction = _objective(options, task, protocol, defaults)
-    constraints = limits.resolved(options, task, defaults)
+    constraints = resolve_constraints(options, task, defaults)
     costs = known_costs.of_task(task, protocol.name) if further or constraints else NO_COSTS
     study = Study(
         name=_name(agent.name, space, task, further, constraints) if options.study is None else options.study,
@@ -240,7 +252,6 @@ def _space(name: str | None, task: Task | TabularTask, stored: Study | None, hom
 def _rungs(
     options: SearchOptions, stored: Study | None, task: Task | TabularTask, protocol: TrainingProtocol | TabularProtocol
 ) -> dict[str, Any]:
-    from archive.cli.search.rungs import chosen_rungs
     from archive.queue.successive_halving import Rungs
 
     text, reduction = options.rungs, options.reduction
@@ -249,4 +260,41 @@ def _rungs(
         # One of the two options was left out: the study supplies it.
         text = ",".join(map(str, rungs.epochs)) if text is None else text
         reduction = rungs.reduction if reduction is None else reduction
-    return chosen_rungs(text, reduction, task, protocol)
+    return _chosen_rungs(text, reduction, task, protocol)
+
+
+def _chosen_rungs(
+    text: str | None, reduction: int | None, task: Task | TabularTask, protocol: TrainingProtocol | TabularProtocol
+) -> dict[str, Any]:
+    """Return the entries that the options add to a study's configuration: none where they were left out.
+
+    Args:
+        text: Numbers of epochs, or one number of rungs.
+        reduction: One of this many trainings continues at each rung.
+        task: The task of the study.
+        protocol: Its training protocol, whose epochs are those of the top rung.
+
+    Raises:
+        UsageError: The rungs do not fit the protocol, or the task has no trainings to pause.
+    """
+    from archive.queue.successive_halving import REDUCTION, Rungs
+    from archive.trainer.tasks.registry import TrainingProtocol
+
+    if text is None:
+        if reduction is not None:
+            raise UsageError(f"--reduction needs --rungs, got --reduction {reduction} alone")
+        return {}
+    if not isinstance(protocol, TrainingProtocol):
+        raise UsageError(f"--rungs pauses trainings, but a table answers the task {task.name!r}, got {text}")
+    if protocol.inherited_epochs is not None:
+        raise UsageError(
+            f"--rungs needs trainings of one length, but those of {protocol.name} inherit weights, got {text}"
+        )
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--rungs takes numbers of epochs (2,6,18) or how many rungs (3), got {text!r}") from None
+    factor = REDUCTION if reduction is None else reduction
+    if len(numbers) == 1:
+        return {"rungs": Rungs.geometric(protocol.epochs, numbers[0], factor).as_config()}
+    return {"rungs": Rungs.below(protocol.epochs, numbers, factor).as_config()}

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType, TracebackType
 
-from archive.cli.entry import InterruptedBySignal as InterruptedBySignal
-from archive.cli.render import print_message
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, the end that a job manager asks for, and the end of the terminal."""
+
+
+class InterruptedBySignal(KeyboardInterrupt):
+    """An interruption by a signal.
+
+    Attributes:
+        signal: Number of the signal.
+        message: What the interruption leaves, where it is not what most commands leave; empty otherwise.
+    """
+
+    def __init__(self, signal: int, message: str = "") -> None:
+        super().__init__()
+        self.signal, self.message = signal, message
 
 
 class Interruption:
@@ -20,18 +31,22 @@ class Interruption:
     An exception within a call of the database driver would leave the connection in a state in which the next calls
     fail.
 
+    In another thread than the main one, signals have no handlers, and the block changes nothing.
+
     Args:
-        message: Shown when the first signal arrives; None shows nothing.
+        notify: Called when the first signal arrives; None calls nothing.
     """
 
-    def __init__(self, message: str | None = "stopping: trainers return unfinished proposals …") -> None:
-        self.message = message
+    def __init__(self, notify: Callable[[], object] | None = None) -> None:
+        self._notify = notify
         self._asked = threading.Event()
         self._signal: int = signal.SIGINT
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> Interruption:
         """Install the handlers of the signals; SIGHUP stays ignored where `nohup` has it ignored."""
+        if threading.current_thread() is not threading.main_thread():
+            return self
         for number in SIGNALS:
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
                 self._before[number] = signal.signal(number, self._ask)
@@ -62,10 +77,10 @@ class Interruption:
             raise InterruptedBySignal(number)
         self._signal = number
         self._asked.set()
-        if self.message is not None:
+        if self._notify is not None:
             # The terminal may be gone with the signal.
             with suppress(OSError):
-                print_message(self.message)
+                self._notify()
 
 
 def caused(error: BaseException) -> KeyboardInterrupt | None:

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Literal
 
-from archive.cli.search.request import SearchOptions, SearchRequest, named
 from archive.errors import StudyConflictError
+from archive.searches.request import SearchOptions, SearchRequest, named
 
 if TYPE_CHECKING:
     from archive.api import Archive
     from archive.store.records import Study
 
 
-def opened(
+def open_study_of(
     archive: Archive,
     request: SearchRequest,
     options: SearchOptions,

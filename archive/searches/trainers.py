@@ -7,17 +7,14 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any
 
-from archive import settings as known
-from archive.cli.render import print_message
-from archive.cli.trainer import trial_limits
 from archive.errors import LaunchError
-from archive.launchers import options, records, registry
+from archive.launchers import options, records
 from archive.launchers.base import Launcher
 from archive.launchers.fleet import TrainerFleet
 from archive.launchers.keeper import FleetKeeper
 from archive.launchers.local import LocalLauncher
+from archive.searches.events import Listener, Notice, ignore
 from archive.settings import Settings
 from archive.trainer.storage.history_gc import trainer_logs
 
@@ -25,6 +22,14 @@ OBSERVED_SECONDS = 30.0
 """Time that trainers with observers get to end: the observers may have to reach a server."""
 STALE_SECONDS = 60.0
 """Age from which the fleet of a killed search is deleted, if none of its trainers runs."""
+
+LIMIT_OPTIONS = {
+    "stall_seconds": "--stall",
+    "trial_seconds": "--trial-timeout",
+    "scratch_bytes": "--scratch-limit",
+    "memory_bytes": "--memory-limit",
+}
+"""Options of `archive trainer` that limit a trial, by the names of their parameters; in seconds and bytes."""
 
 
 class SearchTrainers:
@@ -39,9 +44,10 @@ class SearchTrainers:
         study: Study that they serve.
         settings: Settings of the archive.
         device: Device of the trainings; None lets the trainers choose.
-        limits: Limits of a trial, by the parameters of `archive.cli.trainer.trial_limits`.
+        limits: Limits of a trial, by the names of `LIMIT_OPTIONS`; None for no limit.
         observe: Observers of the trials, as `--observe` takes them.
         proxies: Number of random networks of which they measure the proxies, as `--proxies` takes it.
+        notify: Receives events.
 
     Attributes:
         proxies: The same.
@@ -58,8 +64,10 @@ class SearchTrainers:
         limits: Mapping[str, float | None] | None = None,
         observe: Sequence[str] = (),
         proxies: int | None = None,
+        notify: Listener = ignore,
     ) -> None:
         self.proxies = proxies
+        self._notify = notify
         local = launcher.name == "local"
         grace = max(OBSERVED_SECONDS, launcher.grace_seconds) if observe else launcher.grace_seconds
         arguments = ["--study", study, "--grace", f"{grace:g}s"]
@@ -67,7 +75,7 @@ class SearchTrainers:
         # Local trainers share the GPUs, one trial each.
         shared = ["--devices", device or "auto", "--slots", "1", "--share-devices"]
         arguments += shared if local else ["--devices", device] if device else []
-        arguments += trial_limits.arguments(limits or {})
+        arguments += limit_arguments(limits or {})
         arguments += [] if proxies is None else ["--proxies", str(proxies)]
         for observer in observe:
             arguments += ["--observe", observer]
@@ -110,7 +118,7 @@ class SearchTrainers:
             self.keeper.stop()
             self._wait()
         except LaunchError as problem:
-            print_message(f"the trainers end when they are idle, as they cannot be stopped: {problem}")
+            self._notify(Notice(f"the trainers end when they are idle, as they cannot be stopped: {problem}"))
             return
         records.remove(self.fleet)
 
@@ -150,17 +158,13 @@ class SearchTrainers:
             time.sleep(min(1.0, max(0.1, launcher.poll_seconds)))
 
 
-def launcher_of(text: str, overrides: Mapping[str, Any]) -> Launcher:
-    """Return the launcher of the option `--on`.
-
-    Args:
-        text: Its value.
-        overrides: Settings that the command line has.
-
-    Raises:
-        UsageError: There is no such launcher, or an option cannot be used.
-    """
-    return registry.create_from(text, known.load(**overrides))
+def limit_arguments(limits: Mapping[str, float | None]) -> list[str]:
+    """Return the options of `archive trainer` that set limits, by the names of `LIMIT_OPTIONS`; None for no limit."""
+    words: list[str] = []
+    for name, value in limits.items():
+        if value is not None:
+            words += [LIMIT_OPTIONS[name], str(value)]
+    return words
 
 
 def _forget_killed(settings: Settings) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from archive.cli.render import print_message
 from archive.errors import ArchiveError
+from archive.searches.events import Listener, Notice
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent
     from archive.api import Archive
     from archive.architecture.graph import Architecture
-    from archive.cli.search.interruption import Interruption
-    from archive.cli.search.trainers import SearchTrainers
+    from archive.interruption import Interruption
+    from archive.searches.trainers import SearchTrainers
     from archive.store.records import Study
     from archive.trainer.protocols.base import TrainingProtocol
     from archive.trainer.tasks.base import Task
@@ -25,7 +25,12 @@ PAUSE = 0.5
 
 
 def await_proxies(
-    archive: Archive, study: Study, agent: Agent, trainers: SearchTrainers, interruption: Interruption
+    archive: Archive,
+    study: Study,
+    agent: Agent,
+    trainers: SearchTrainers,
+    interruption: Interruption,
+    notify: Listener,
 ) -> None:
     """Wait until the trainers have measured the sample of a new study's space, for an agent that uses proxies.
 
@@ -35,6 +40,7 @@ def await_proxies(
         agent: Its agent.
         trainers: Trainers of the search, which have started.
         interruption: Ends the wait.
+        notify: Receives events.
 
     Raises:
         InterruptedBySignal: A signal has arrived.
@@ -45,12 +51,12 @@ def await_proxies(
     try:
         task, protocol, sample = _sample(archive, study, trainers.proxies)
     except ArchiveError as error:
-        print_message(f"no proxies are measured: {error}")
+        notify(Notice(f"no proxies are measured: {error}"))
         return
     if not agent.uses_proxies:
-        print_message(f"proxies are measured, and the agent {agent.kind} does not use them")
+        notify(Notice(f"proxies are measured, and the agent {agent.kind} does not use them"))
         return
-    _wait(archive, study, (task, protocol, sample), trainers, interruption)
+    _wait(archive, study, (task, protocol, sample), trainers, interruption, notify)
 
 
 def _sample(archive: Archive, study: Study, count: int) -> tuple[Task, TrainingProtocol, list[Architecture]]:
@@ -75,6 +81,7 @@ def _wait(
     subject: tuple[Task, TrainingProtocol, list[Architecture]],
     trainers: SearchTrainers,
     interruption: Interruption,
+    notify: Listener,
 ) -> None:
     from archive.trainer.proxies.stored import unmeasured
 
@@ -83,9 +90,11 @@ def _wait(
     task, protocol, left = subject
     left = [] if evaluated else unmeasured(archive, task, protocol, left)
     if left:
-        print_message(
-            f"the trainers measure the proxies of {len(left)} networks before the first proposal, which waits for "
-            f"{MOST_SECONDS:g} s at most"
+        notify(
+            Notice(
+                f"the trainers measure the proxies of {len(left)} networks before the first proposal, which waits "
+                f"for {MOST_SECONDS:g} s at most"
+            )
         )
     while left and time.monotonic() < end:
         interruption.wait(PAUSE)
@@ -93,4 +102,4 @@ def _wait(
         trainers.keep_alive(0, study.budget)
         left = unmeasured(archive, task, protocol, left)
     if left:
-        print_message(f"the search begins while {len(left)} networks are left to measure")
+        notify(Notice(f"the search begins while {len(left)} networks are left to measure"))

@@ -1,0 +1,405 @@
+"""`archive.search`: one call that opens a study, starts trainers, and runs an agent to the end of its budget.
+
+    request -> study -> trainers start -> loop of the agent -> trainers end -> outcome
+
+Everything that a search knows is in the archive. A killed search loses no finished result, and the same call again
+resumes its study.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from archive import settings as settings_module
+from archive.errors import SearchError, UsageError
+from archive.searches.events import (
+    Listener,
+    NothingToDo,
+    Progress,
+    SearchEnded,
+    SourceUse,
+    Stopping,
+    StudyOpened,
+    ignore,
+)
+from archive.searches.request import SearchOptions, SearchRequest, named, request_of
+from archive.searches.trainers import LIMIT_OPTIONS
+
+if TYPE_CHECKING:
+    from archive.agents.base import Agent, SourceStudy
+    from archive.api import Archive
+    from archive.launchers.base import Launcher
+    from archive.searches.outcome import SearchResult
+    from archive.settings import Settings
+    from archive.store.records import Direction, Study
+    from archive.store.snapshots import Snapshot
+
+TABLE_PAUSE = 0.01
+"""Seconds between two polls of a study on a tabular task."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of a search that no study stores: how it runs.
+
+    Attributes:
+        budget: Total number of evaluations; None keeps the study's, or 20.
+        seed: Random seed of the study; None keeps the study's, or 0.
+        sources: Studies to start warm from, or all.
+        batch: Largest number of pending proposals; None means one for each trainer.
+        trainers: Number of trainers to start, which end with the search.
+        engine: Engine that runs them, with its options: `local`, `slurm:partition=gpu`.
+        device: Device of the trainers; None lets them choose.
+        limits: Limits of a trial, by the names of `archive.searches.trainers.LIMIT_OPTIONS`.
+        observe: Observers of the trials, `NAME[:KEY=VALUE,…]`.
+        proxies: Number of random networks of which the trainers measure zero-cost proxies.
+        retrain: Whether networks are trained again that another study has evaluated.
+        archive_command: How messages call the command line, with the options that lead to the archive.
+    """
+
+    budget: int | None = None
+    seed: int | None = None
+    sources: Sequence[str] | Literal["all"] = ()
+    batch: int | None = None
+    trainers: int = 1
+    engine: str = "local"
+    device: str | None = None
+    limits: Mapping[str, float | None] = field(default_factory=dict)
+    observe: Sequence[str] = ()
+    proxies: int | None = None
+    retrain: bool = False
+    archive_command: str = "archive"
+
+
+def search(
+    agent: str | None = None,
+    task: str | None = None,
+    space: str | None = None,
+    *,
+    study: str | None = None,
+    protocol: str | None = None,
+    recipe: str | None = None,
+    objectives: str | Sequence[str] = (),
+    constraints: str | Sequence[str] = (),
+    direction: Direction | None = None,
+    budget: int | None = None,
+    seed: int | None = None,
+    warm_start: Sequence[str] | Literal["all"] = (),
+    batch: int | None = None,
+    trainers: int = 1,
+    on: str = "local",
+    device: str | None = None,
+    stall_seconds: float | None = 1800.0,
+    trial_seconds: float | None = None,
+    scratch_bytes: int | None = 20_000_000_000,
+    memory_bytes: int | None = None,
+    observe: str | Sequence[str] = (),
+    proxies: int | None = None,
+    rungs: str | int | Sequence[int] | None = None,
+    reduction: int | None = None,
+    retrain: bool = False,
+    archive: Archive | None = None,
+    settings: Settings | None = None,
+    progress: Listener = ignore,
+    archive_command: str = "archive",
+) -> SearchResult:
+    """Search for architectures: an agent proposes, trainers train, the archive stores every result.
+
+    The same call again resumes the study, and so does `study=NAME` alone. Arguments that are left out take the study's
+    values. Ctrl-C ends the search when the trainers have returned what they have not finished.
+
+    Args:
+        agent: Search agent, with its settings after a colon: `"tw:preset=paper"`. The default is the study's, else
+            `nasbot`; with several objectives `portfolio`.
+        task: Task: a name, `csv:PATH#TARGET`, `npz:PATH` or `table:PATH#COLUMN`; the study's, else `digits`.
+        space: Search space; the study's, else the task's first.
+        study: Name of the study; `AGENT-SPACE-TASK` by default.
+        protocol: Training protocol of the task; the study's, else the task's first.
+        recipe: Recipe that trains the networks; the study's, else `default`.
+        objectives: Metrics to optimise, `METRIC[:minimise|maximise]`; the study's, else the task's.
+        constraints: Bounds on metrics and costs, `"params<=0.3M"`.
+        direction: Direction of the only objective, where its name does not tell.
+        budget: Total number of evaluations, those of earlier calls included; the study's, else 20.
+        seed: Random seed; the study's, else 0.
+        warm_start: Studies to start warm from, or `"all"`.
+        batch: Largest number of pending proposals; one for each trainer by default.
+        trainers: Number of trainers to start, which end with the search. With 0, others serve the study.
+        on: Engine that runs the trainers, with its options: `"slurm:partition=gpu"`.
+        device: Device of the trainers: `"cpu"`, `"cuda:1"`; they choose by default.
+        stall_seconds: A trial that has reported no progress for this long ends; None for no limit.
+        trial_seconds: A trial that takes longer ends, and its proposal fails.
+        scratch_bytes: A trial whose temporary files take more ends, and its proposal fails.
+        memory_bytes: A trial whose processes take more memory ends, and its proposal fails.
+        observe: Observers of the trials: `"tensorboard"`, `"mlflow:experiment=mine"`.
+        proxies: Number of random networks of which the trainers measure zero-cost proxies first.
+        rungs: Epochs at which trainings pause, or a number of rungs: only the best at each rung continue.
+        reduction: At each rung, one of so many trainings continues; 3 by default.
+        retrain: Whether networks are trained again that another study has evaluated.
+        archive: An open archive; it stays open. By default one is opened, and closed at the end.
+        settings: Settings of the archive to open; from `config.toml` and the environment by default.
+        progress: Receives the events of `archive.searches.events` while the search runs.
+        archive_command: How messages call the command line.
+
+    Returns:
+        The outcome: the best network, the gain, the Pareto set.
+
+    Raises:
+        UnknownNameError: There is no such agent, task, protocol, space, recipe, metric or study.
+        UsageError: Arguments contradict each other, or a value cannot be used.
+        StudyConflictError: An argument contradicts the study of this name.
+        SettingsError: Data, a package or a device is missing, or trainers cannot reach the archive.
+        InfeasibleError: No network of the space meets the constraints.
+        SearchError: Proposals keep failing, or the trainings do not report what the search needs.
+        StoreError: The database does not answer within the patience.
+        KeyboardInterrupt: Ctrl-C or SIGTERM.
+    """
+    if archive is not None and settings is not None:
+        raise UsageError("a search takes an open archive or settings, not both")
+    options = SearchOptions(
+        agent=agent,
+        task=task,
+        protocol=protocol,
+        space=space,
+        study=study,
+        recipe=recipe,
+        direction=direction,
+        rungs=_rungs_text(rungs),
+        reduction=reduction,
+        objectives=_texts(objectives),
+        constraints=_texts(constraints),
+    )
+    limits = (stall_seconds, trial_seconds, scratch_bytes, memory_bytes)
+    run = RunOptions(
+        budget=budget,
+        seed=seed,
+        sources=warm_start if warm_start == "all" else _texts(warm_start),
+        batch=batch,
+        trainers=trainers,
+        engine=on,
+        device=device,
+        limits=dict(zip(LIMIT_OPTIONS, limits, strict=True)),
+        observe=_texts(observe),
+        proxies=proxies,
+        retrain=retrain,
+        archive_command=archive_command,
+    )
+    return _Search(options, run, progress).result(archive, settings)
+
+
+def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
+    """Return one text or several as a tuple."""
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _rungs_text(rungs: str | int | Sequence[int] | None) -> str | None:
+    """Return rungs in the form of the option `--rungs`."""
+    if rungs is None or isinstance(rungs, str):
+        return rungs
+    if isinstance(rungs, int):
+        return str(rungs)
+    return ",".join(str(epochs) for epochs in rungs)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """One search.
+
+    Attributes:
+        options: What describes its study.
+        run: How it runs.
+        notify: Receives its events.
+    """
+
+    options: SearchOptions
+    run: RunOptions
+    notify: Listener
+
+    def result(self, archive: Archive | None, settings: Settings | None) -> SearchResult:
+        """Search, and return the outcome."""
+        from archive.api import connect
+        from archive.launchers import registry as launchers
+        from archive.launchers.base import check_reachable
+        from archive.trainer.tasks import registry as tasks
+
+        if archive is not None:
+            settings = archive.connection.settings
+        elif settings is None:
+            settings = settings_module.load()
+        # Mistakes that show without the archive are refused before a server is started.
+        self._check_numbers()
+        self._check_observers(settings)
+        launcher = launchers.create_from(self.run.engine, settings)
+        if self.run.trainers:
+            check_reachable(launcher, settings, f"archive search --on {launcher.name}")
+        request = request_of(self.options) if self.options.study is None else None
+        if self.options.task is not None:
+            tasks.get(self.options.task)
+
+        if archive is not None:
+            return self._search(archive, launcher, request)
+        with connect(settings) as opened:
+            return self._search(opened, launcher, request)
+
+    def _check_numbers(self) -> None:
+        for name, value, least in (("trainers", self.run.trainers, 0), ("batch", self.run.batch, 1)):
+            if value is not None and value < least:
+                raise UsageError(f"{name} must be at least {least}, got {value}")
+
+    def _check_observers(self, settings: Settings) -> None:
+        """Raise where an observer is unknown, or one of its options cannot be used."""
+        if not self.run.observe:
+            return
+        from archive.trainer.observers import registry
+
+        for text in self.run.observe:
+            registry.create(text, settings.home)
+
+    def _search(self, archive: Archive, launcher: Launcher, request: SearchRequest | None) -> SearchResult:
+        from archive.searches.opening import open_study_of
+        from archive.searches.outcome import evaluated, nothing_left, outcome
+        from archive.trainer.tasks import registry as tasks
+
+        budget = self.run.budget
+        if request is None:
+            request = _request_of_named(archive, self.options)
+        if self.run.trainers:
+            _check_recipe(archive, request, launcher)
+        more = _has_more(archive, request.study.name, budget)
+        study = open_study_of(
+            archive,
+            request,
+            self.options,
+            budget=None if more else budget,
+            seed=self.run.seed,
+            sources=self.run.sources,
+        )
+        if self.options.task is not None:
+            # Trainers open no file only because a study in the database names it.
+            tasks.name_file(request.task, archive.connection.settings.home)
+
+        if more and budget is not None:
+            last = archive.studies.snapshot(study.name)
+            self.notify(NothingToDo(study, evaluated(last.counts), budget))
+        else:
+            last = self._run(archive, study, request, launcher)
+        reason = nothing_left(archive, last, request.agent, searched=not more)
+        self.notify(SearchEnded(last, reason))
+        return outcome(archive, last, str(request.study.config["agent"]), request.task, reason)
+
+    def _run(self, archive: Archive, study: Study, request: SearchRequest, launcher: Launcher) -> Snapshot:
+        """Run the agent with its trainers to the end, and return the last snapshot of the study.
+
+        Raises:
+            SearchError: Proposals keep failing, or the trainings do not report what the search needs.
+        """
+        from archive import __version__
+        from archive.agents import loop
+        from archive.interruption import Interruption
+        from archive.searches.first_proxies import await_proxies
+        from archive.searches.outcome import evaluated
+        from archive.searches.trainers import SearchTrainers
+        from archive.searches.unreported import reported
+        from archive.searches.waiting import ClaimWatch, trainer_command
+        from archive.store.records import State
+        from archive.trainer.tasks.tabular import TabularProtocol
+
+        agent = request.agent
+        counts = archive.studies.counts(study.name)
+        evaluations = evaluated(counts)
+        self.notify(_opened(archive, study, request, evaluations))
+        pending = counts[State.WAITING] + counts[State.RUNNING]
+        left = evaluations < study.budget or pending > 0
+        trainers = SearchTrainers(
+            launcher,
+            self.run.trainers if left else 0,
+            study=study.name,
+            settings=archive.connection.settings,
+            device=self.run.device,
+            limits=self.run.limits,
+            observe=self.run.observe,
+            proxies=self.run.proxies,
+            notify=self.notify,
+        )
+        command = trainer_command(self.run.archive_command, study.name)
+        claims = ClaimWatch(archive, study.name, command, trainers.absence if trainers.fleet.upper else None)
+        snapshot: Snapshot | None = None
+        with Interruption(lambda: self.notify(Stopping())) as interruption, trainers:
+            await_proxies(archive, study, agent, trainers, interruption, self.notify)
+            snapshots = loop.run(
+                archive,
+                study,
+                agent,
+                version=__version__,
+                costs=request.costs,
+                batch=self.run.batch or max(1, self.run.trainers),
+                retrain=self.run.retrain,
+                # A table answers at once: frequent polls let the agent use each result as soon as it is stored.
+                pause=TABLE_PAUSE if isinstance(request.protocol, TabularProtocol) else loop.PAUSE,
+                wait=interruption.wait,
+            )
+            for snapshot in reported(snapshots, request.costs):
+                interruption.check()
+                self.notify(Progress(snapshot, claims.reason(snapshot)))
+                trainers.keep_alive(evaluated(snapshot.counts), study.budget)
+        if snapshot is None:
+            raise SearchError(f"the study {study.name!r} has no snapshot to show")
+        return snapshot
+
+
+def _opened(archive: Archive, study: Study, request: SearchRequest, evaluations: int) -> StudyOpened:
+    from archive.agents import loop
+    from archive.searches.outcome import place
+
+    history = loop.history_of(archive, study)
+    return StudyOpened(
+        study=study,
+        agent=str(request.study.config["agent"]),
+        place=place(archive),
+        epochs=request.protocol.epochs,
+        evaluations=evaluations,
+        warm=len(history.observations) - evaluations,
+        sources=_source_uses(history.sources, request.agent),
+    )
+
+
+def _source_uses(sources: Sequence[SourceStudy], agent: Agent) -> tuple[SourceUse, ...]:
+    """Return how an agent uses the source studies of other tasks."""
+    from archive.agents.transfer.source_tasks import of_one_task, too_little
+
+    uses: list[SourceUse] = []
+    for source in sources:
+        unused: str | None = f"the agent {agent.kind} learns from its own task alone"
+        if agent.transfers:
+            unused = too_little(*of_one_task(source, sources))
+        count = len(source.observations)
+        uses.append(SourceUse(source.study, source.task, source.space, count, unused or None))
+    return tuple(uses)
+
+
+def _request_of_named(archive: Archive, options: SearchOptions) -> SearchRequest:
+    """Return the search of a study that the options name, which supplies those that were left out."""
+    from archive.trainer.tasks.file_access import FileAccess
+
+    access = FileAccess.of(archive.connection.settings.home)
+    return request_of(options, named(archive, options.study or ""), access)
+
+
+def _check_recipe(archive: Archive, request: SearchRequest, launcher: Launcher) -> None:
+    """Check that trainers have the recipe of a search; those elsewhere may have other files."""
+    from archive.trainer.protocols.base import TrainingProtocol
+    from archive.trainer.recipes.registry import RecipeAccess
+
+    if isinstance(request.protocol, TrainingProtocol):
+        recipes = RecipeAccess(archive.connection.settings.home)
+        recipes.find(request.protocol.recipe, with_file=launcher.name == "local")
+
+
+def _has_more(archive: Archive, name: str, budget: int | None) -> bool:
+    """Return whether a study has more evaluations than a budget; such a search changes nothing."""
+    from archive.searches.outcome import evaluated
+
+    if budget is None or budget < 1 or named(archive, name) is None:
+        return False
+    return evaluated(archive.studies.counts(name)) > budget
