@@ -73,7 +73,8 @@ def test_a_command_loads_what_it_needs(words, loaded, others, tmp_path):
 
 def test_a_search_without_a_surrogate_loads_no_scipy():
     code = (
-        "import sys, archive.cli.search.running, archive.agents.recommendation\n"
+        "import sys, archive.searches.running, archive.searches.outcome\n"
+        "import archive.agents.loop, archive.agents.recommendation\n"
         "from archive import agents, spaces\n"
         "agents.get('random', spaces.get('nasbench201'))\n"
         f"print({{name for name in {HEAVY} if name in sys.modules}})"

@@ -8,8 +8,8 @@ import signal
 import pytest
 
 from archive.cli import render
-from archive.cli.search.interruption import Interruption
 from archive.cli.search.live import LiveView
+from archive.interruption import Interruption
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, Snapshot
 from tests.support.commands import Screen
@@ -43,7 +43,10 @@ def test_messages_during_a_live_table_stand_above_it(monkeypatch, width):
     screen = Screen()
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setenv("COLUMNS", str(width))
-    with Interruption("stopping …") as interruption, LiveView(STUDY, "random", "here", None, 0) as view:
+    with (
+        Interruption(lambda: render.print_message("stopping …")) as interruption,
+        LiveView(STUDY, "random", "here", None, 0) as view,
+    ):
         view.update(SNAPSHOT)
         view._live.refresh()
         screen.write("^C")  # by the terminal
