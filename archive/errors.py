@@ -74,8 +74,7 @@ class UnknownNameError(UsageError):
     ) -> None:
         """Compose the message from the nearest existing names."""
         self.kind, self.name, self.known = kind, name, tuple(sorted(known))
-        near = _near(name, self.known)
-        if near:
+        if near := _near(name, self.known):
             way_out = "did you mean " + " or ".join(near) + "?"
         elif self.known:
             way_out = f"known: {', '.join(self.known[:50])}{' and others' if len(self.known) > 50 else ''}"
