@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from archive.assignments import assignments
+from archive.argument_checks import assignments
 from archive.errors import UnknownNameError, UsageError
 from archive.registry import Registry
 

@@ -23,19 +23,21 @@ import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 from archive.agents import provenance
-from archive.agents.base import Agent
+from archive.agents.base import Agent, Suggestion
 from archive.agents.constraints.penalty import adapted
 from archive.agents.objectives import support
-from archive.agents.suggestions import checked
+from archive.architecture.graph import Architecture
+from archive.errors import InvalidArchitectureError, UsageError
 from archive.known_costs import NO_COSTS, KnownCosts
 
 if TYPE_CHECKING:
-    from archive.agents.base import History, Suggestion
+    from archive.agents.base import History
     from archive.agents.distance_sync import DistanceSync
     from archive.api import Archive
+    from archive.spaces.base import Space
     from archive.store.records import Proposal, Study
 
 MOST_SPARE = 8
@@ -112,7 +114,7 @@ class Searcher:
         request = {**basis, "wanted": count + self.spare, **({"stream": self.stream} if self.stream else {})}
         began = time.process_time()
         rng = provenance.generator(study.seed, history, self.stream)
-        suggestions = checked(agent, agent.propose(adapted(agent, history), count + self.spare, rng))
+        suggestions = _checked(agent, agent.propose(adapted(agent, history), count + self.spare, rng))
         seconds = time.process_time() - began
         answers = [None] * len(suggestions) if retrain else self._archive.answers.known(study, suggestions)
         # A repeat needs another training: the known result is the one that it repeats.
@@ -155,3 +157,46 @@ class Searcher:
 def _is_known(suggestion: Suggestion, history: History) -> bool:
     # A suggestion that was in the history already was not lost to another search.
     return not suggestion.repeat and suggestion.architecture.functional_key in history.known
+
+
+_PREDICTION = ("acquisition", "mean", "std")
+
+
+def _checked(agent: Agent, suggestions: Any) -> list[Suggestion]:
+    """Return the suggestions of an agent as a list, which must meet the contract of `Agent.propose`.
+
+    Agents of other packages meet their mistakes here, and not in the archive: a network of another space would become
+    a result of the study.
+
+    Raises:
+        UsageError: They are no list of `Suggestion`, one is no member of the space, or a prediction is no number.
+    """
+    if not isinstance(suggestions, list | tuple):
+        raise UsageError(f"{_named(agent)} must propose a list of Suggestion, got {type(suggestions).__name__}")
+    for one in suggestions:
+        if not isinstance(one, Suggestion):
+            raise UsageError(f"{_named(agent)} must propose a list of Suggestion, got {type(one).__name__} in it")
+        _check_network(agent, agent.space, one.architecture)
+        for name in _PREDICTION:
+            _check_number(agent, name, getattr(one, name))
+    return list(suggestions)
+
+
+def _check_network(agent: Agent, space: Space, network: Any) -> None:
+    if not isinstance(network, Architecture):
+        raise UsageError(f"{_named(agent)} must suggest an Architecture, got {type(network).__name__}")
+    try:
+        space.validate(network)
+    except InvalidArchitectureError as error:
+        raise UsageError(f"{_named(agent)} suggests a network outside the space {space.name}: {error}") from error
+
+
+def _check_number(agent: Agent, name: str, value: Any) -> None:
+    try:
+        float(0 if value is None else value)
+    except (TypeError, ValueError):
+        raise UsageError(f"the {name} of a suggestion of {_named(agent)} must be a number, got {value!r}") from None
+
+
+def _named(agent: Agent) -> str:
+    return f"agent {getattr(agent, 'kind', type(agent).__name__)}"

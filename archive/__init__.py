@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from archive.architecture.graph import Architecture as Architecture
     from archive.architecture.graph import Layer as Layer
     from archive.errors import ArchiveError as ArchiveError
-    from archive.searches.running import search as search
+    from archive.searches.call import search as search
 
 __version__ = "0.1.0"
 
@@ -30,7 +30,7 @@ _HOMES = {
     "Architecture": "archive.architecture.graph",
     "Layer": "archive.architecture.graph",
     "connect": "archive.api",
-    "search": "archive.searches.running",
+    "search": "archive.searches.call",
 }
 
 _PACKAGES = ("agents", "frames", "plots", "report")

@@ -1,7 +1,9 @@
-"""Checks of arguments, with one wording of their errors."""
+"""Checks of arguments, with one wording of their errors, and the parser of arguments `NAME=VALUE`."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from typing import Any
 
 from archive.errors import UsageError
@@ -71,3 +73,36 @@ def storable(reason: str) -> str:
     if not isinstance(reason, str):
         raise UsageError(f"a reason must be text, got a value of the type {type(reason).__name__}")
     return reason.encode("utf-8", "backslashreplace").decode()
+
+
+def assignments(texts: Iterable[str], what: str) -> dict[str, Any]:
+    """Return values by name. Values are parsed as JSON; a value that is no JSON is a string.
+
+    Args:
+        texts: Strings `NAME=VALUE`, each name once.
+        what: Name of the kind, for the error (`"a parameter"`).
+
+    Raises:
+        UsageError: A string has another form, or a name has two values.
+    """
+    values: dict[str, Any] = {}
+    written: dict[str, str] = {}
+    for text in texts:
+        name, value = assignment(text, what)
+        if name in written:
+            raise UsageError(f"{what} must have one value, got {written[name]:.60} and {text:.60}")
+        written[name], values[name] = text, value
+    return values
+
+
+def assignment(text: str, what: str) -> tuple[str, Any]:
+    """Return one name and its value; see `assignments`."""
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise UsageError(f"{what} is written NAME=VALUE, got {text!r}")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{what} cannot be read: {name}={value[:40]}… ({error})") from None

@@ -1,8 +1,22 @@
-"""Figures of benchmarks: a measured number with its goal, and a reference that was measured in the same run."""
+"""Figures of benchmarks: measured numbers, and their texts with as many decimals as differences need.
+
+| call                             | text          |                                             |
+|----------------------------------|---------------|---------------------------------------------|
+| `significant(0.0123456)`         | 0.0123        |                                             |
+| `significant(0.93121, 0.00042)`  | 0.931210      | a value beside its difference from another  |
+| `mean_and_error(0.28123, 0.032)` | 0.281 ± 0.032 |                                             |
+"""
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
+
+DIGITS = 3
+"""Significant digits of a difference."""
+
+_MOST_DECIMALS = 8
+"""Numbers that need more are written with an exponent."""
 
 
 class Figure(NamedTuple):
@@ -22,3 +36,41 @@ class Figure(NamedTuple):
     unit: str = ""
     goal: str | None = None
     reference: float | None = None
+
+
+def significant(value: float, difference: float | None = None) -> str:
+    """Return a number as text, with so many decimals that a difference has `DIGITS` significant digits.
+
+    Args:
+        value: The number.
+        difference: The difference between the number and others that it is compared with; None, or 0, for the number.
+
+    Returns:
+        A number without an exponent where `_MOST_DECIMALS` suffice; digits before the point are never cut.
+    """
+    if not math.isfinite(value):
+        return "–"
+    decimals = DIGITS - 1 - _exponent(difference or value)
+    if decimals <= _MOST_DECIMALS:
+        return f"{value:,.{max(decimals, 0)}f}"
+    return f"{value:.{max(decimals + _exponent(value), 0)}e}"
+
+
+def mean_and_error(mean: float, error: float) -> str:
+    """Return a mean with its standard error: at least three significant digits of the first and two of the second.
+
+    Args:
+        mean: The mean.
+        error: Its standard error; NaN for a single value, which has none.
+    """
+    if not math.isfinite(error):
+        return significant(mean)
+    smaller = min((size for size in (abs(mean), 10.0 * error) if size), default=0.0)
+    return f"{significant(mean, smaller)} ± {significant(error, smaller)}"
+
+
+def _exponent(number: float) -> int:
+    """Return the power of ten of a number's first digit, after rounding: 0 for 1.0, and for 0.9996, which is 1.00."""
+    if number == 0 or not math.isfinite(number):
+        return DIGITS - 1
+    return int(f"{number:.{DIGITS - 1}e}".partition("e")[2])

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from archive.interruption import InterruptedBySignal
+from archive.searches.interruption import InterruptedBySignal
 
 INTERRUPTED = "interrupted: finished results are kept; the same command continues"
 

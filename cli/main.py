@@ -18,7 +18,7 @@ from archive.cli.groups import CommandGroup
 from archive.cli.streams import tolerate_other_encodings
 from archive.database.driver import hide_arrays, hide_optional_packages
 from archive.errors import ArchiveError, QueryError, UnknownNameError
-from archive.interruption import InterruptedBySignal, caused
+from archive.searches.interruption import InterruptedBySignal, caused
 
 COMMANDS = {
     "search": (

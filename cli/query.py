@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.assignments import assignments
+from archive.argument_checks import assignments
 from archive.cli.groups import DefaultGroup
 from archive.cli.names import QUERY
 from archive.cli.parameters import Count, Duration, settings_of

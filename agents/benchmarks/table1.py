@@ -32,7 +32,7 @@ import numpy as np
 from archive.agents.benchmarks.random_cells import RandomCells
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.ensemble import training
-from archive.agents.surrogates.ensemble.inputs import SparseRows
+from archive.agents.surrogates.ensemble.inputs import SparseInputs
 from archive.agents.surrogates.ensemble.model import Ensemble
 from archive.errors import SettingsError, UsageError
 from archive.kernels.features.embedding import matrix
@@ -120,8 +120,8 @@ def _as_published(cells: RandomCells, table: Table, scores: Array, encoding: str
     targets = (100.0 - scores[drawn.positions[order]]).astype(np.float32)
     shape = training.NetworkShape(inputs.shape[1], 10, 20)
     plan = training.plan(shape, MEMBERS, EPOCHS, n, rng)
-    thetas = training.train(shape, plan, SparseRows.of(inputs[:n]), targets[:n], BATCH, RATE, threads=2)
-    return float(np.abs(training.predict(shape, thetas, SparseRows.of(inputs[n:])) - targets[n:]).mean())
+    thetas = training.train(shape, plan, SparseInputs.of(inputs[:n]), targets[:n], BATCH, RATE, threads=2)
+    return float(np.abs(training.predict(shape, thetas, SparseInputs.of(inputs[n:])) - targets[n:]).mean())
 
 
 def _paths(table: Table, positions: Iterable[int]) -> Array:

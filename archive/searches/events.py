@@ -1,6 +1,6 @@
 """Events of a running search, in the order in which `archive.search` reports them.
 
-    StudyOpened | NothingToDo, Notice*, Progress*, Stopping?, SearchEnded
+    StudyOpened | NothingToDo, Notice*, SearchProgress*, Stopping?, SearchEnded
 
 A function that receives events should return quickly: the search waits for it.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SourceUse:
+class WarmSource:
     """A study of another task from which a search starts warm.
 
     Attributes:
@@ -55,7 +55,7 @@ class StudyOpened:
     epochs: int | None
     evaluations: int
     warm: int
-    sources: tuple[SourceUse, ...]
+    sources: tuple[WarmSource, ...]
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Notice:
 
 
 @dataclass(frozen=True)
-class Progress:
+class SearchProgress:
     """The study after a read.
 
     Attributes:
@@ -115,7 +115,7 @@ class SearchEnded:
     exhausted: str | None
 
 
-SearchEvent = StudyOpened | NothingToDo | Notice | Progress | Stopping | SearchEnded
+SearchEvent = StudyOpened | NothingToDo | Notice | SearchProgress | Stopping | SearchEnded
 
 Listener = Callable[[SearchEvent], None]
 """A function that receives the events of a search."""

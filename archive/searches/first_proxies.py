@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from archive.agents.base import Agent
     from archive.api import Archive
     from archive.architecture.graph import Architecture
-    from archive.interruption import Interruption
+    from archive.searches.interruption import Interruption
     from archive.searches.trainers import SearchTrainers
     from archive.store.records import Study
     from archive.trainer.protocols.base import TrainingProtocol

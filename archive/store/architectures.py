@@ -17,10 +17,10 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from archive.architecture import compact
-from archive.architecture.graph import Architecture
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.layer_mass import total_mass
 from archive.database.statements import lock
 from archive.errors import UnknownNameError, UsageError
-from archive.store import architecture_rows
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     from archive.database.connection import Connection
 
 Item = TypeVar("Item")
+Row = dict[str, Any]
+
+# Names that all layers have: an attribute of such a name is stored with the prefix.
+_OWN = frozenset(["index", "op", "units", "stride"])
+_PREFIX = "attribute_"
+# Attributes that may have megabytes and that no query needs. The network's text has them.
+_LARGE = frozenset(["content"])
 
 # Measured: larger batches are not faster, and hold locks and memory for longer.
 BATCH = 250
@@ -256,13 +263,13 @@ def store(tx: ManagedTransaction, architectures: Iterable[Architecture]) -> None
     by_key = {architecture.key: architecture for architecture in architectures}
     existing = known(tx, by_key)
     networks = [by_key[key].canonical for key in sorted(by_key) if key not in existing]
-    plain = [architecture_rows.row(network) for network in networks if not network.arguments]
+    plain = [_row(network) for network in networks if not network.arguments]
     if plain:
         tx.run(ADD, rows=plain).consume()
     for network in networks:
         # One network in a statement, because such a network may have thousands of layers.
         if network.arguments:
-            tx.run(ADD_WITH_ATTRIBUTES, rows=[architecture_rows.with_attributes(network)]).consume()
+            tx.run(ADD_WITH_ATTRIBUTES, rows=[_row_with_attributes(network)]).consume()
 
 
 def known(tx: ManagedTransaction, keys: Iterable[str]) -> set[str]:
@@ -284,3 +291,44 @@ def morph(tx: ManagedTransaction, morphs: Iterable[tuple[str, str, Sequence[str]
     if rows:
         lock(tx, "Architecture", {parent for parent, _, _ in named})
         tx.run(MORPH, rows=rows).consume()
+
+
+def _row(architecture: Architecture) -> Row:
+    """Return the row of a network in canonical order: its properties, layers and edges."""
+    return {
+        "key": architecture.key,
+        "properties": {
+            "functional_key": architecture.functional_key,
+            "space": architecture.space,
+            "depth": architecture.depth,
+            "layers": len(architecture.layers),
+            "edges": len(architecture.edges),
+            "mass": total_mass(architecture),
+            "code": compact.encode(architecture),
+        },
+        "layers": [
+            {"index": index, "op": layer.op, "units": layer.units, "stride": layer.stride}
+            for index, layer in enumerate(architecture.layers)
+        ],
+        "edges": [list(edge) for edge in architecture.edges],
+    }
+
+
+def _row_with_attributes(architecture: Architecture) -> Row:
+    """Return the row of a network whose layers have attributes, and whose edges have arguments."""
+    whole = _row(architecture)
+    layers = [{**layer, **_properties(each)} for layer, each in zip(whole["layers"], architecture.layers, strict=True)]
+    edges = [
+        {"tail": tail, "head": head, "arguments": list(used)}
+        for (tail, head), used in zip(architecture.edges, architecture.arguments, strict=True)
+    ]
+    return {**whole, "layers": layers, "edges": edges}
+
+
+def _properties(layer: Layer) -> dict[str, Any]:
+    """Return the attributes of a layer as properties of its node."""
+    return {
+        _PREFIX + name if name in _OWN else name: list(value) if isinstance(value, tuple) else value
+        for name, value in layer.attributes.items()
+        if name not in _LARGE
+    }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.assignments import assignments
+from archive.argument_checks import assignments
 from archive.cli.architecture.argument import architecture_of, is_key
 from archive.cli.architecture.diff import diff
 from archive.cli.architecture.draw import draw

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.assignments import assignments
+from archive.argument_checks import assignments
 from archive.cli.architecture.argument import architecture_of
 from archive.cli.architecture.picture import PictureTheme, check_suffix, picture_options, print_text, write_picture
 from archive.cli.render import json_option, print_json, print_table

@@ -14,9 +14,9 @@ from archive.cli.names import AGENT, PROTOCOL, SPACE, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError, UsageError
+from archive.measurement import significant
 from archive.searches.request import AGENT as DEFAULT_AGENT
 from archive.searches.request import SearchOptions, request_of
-from archive.significant import significant
 
 if TYPE_CHECKING:
     from archive.agents.benchmarks.gains import Medians, SeedGain

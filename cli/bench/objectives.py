@@ -11,7 +11,7 @@ from archive.cli.names import AGENT, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_message, print_table
 from archive.errors import UsageError
-from archive.significant import significant
+from archive.measurement import significant
 
 if TYPE_CHECKING:
     from archive.agents.benchmarks.objectives.feasible import FeasibleRow

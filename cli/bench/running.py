@@ -90,7 +90,7 @@ def finish(
         what: The jobs in words, for the first line of the report.
     """
     from archive.agents.benchmarks.search.pool import search_all
-    from archive.interruption import Interruption
+    from archive.searches.interruption import Interruption
 
     unfinished = [job for job, trace in zip(jobs, traces, strict=True) if not job.is_finished(trace.values)]
     print_message(f"{len(jobs)} {what}, {len(unfinished)} not finished")

@@ -17,7 +17,7 @@ from archive.cli.names import KERNEL, TASK
 from archive.cli.parameters import Count, settings_of
 from archive.cli.render import json_option, print_json, print_message, print_table, show
 from archive.errors import UsageError
-from archive.interruption import InterruptedBySignal
+from archive.searches.interruption import InterruptedBySignal
 
 Subject = Callable[[], Iterable[Any]]
 """Returns or yields the figures of one subject, as named tuples."""

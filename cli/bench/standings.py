@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from archive.cli.render import print_json, print_line, print_table
-from archive.significant import mean_and_error
+from archive.measurement import mean_and_error
 
 if TYPE_CHECKING:
     from archive.agents.benchmarks.search.plan import ComparisonPlan

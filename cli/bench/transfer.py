@@ -14,7 +14,7 @@ from archive.cli.names import AGENT, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError, UsageError
-from archive.significant import significant
+from archive.measurement import significant
 
 if TYPE_CHECKING:
     from archive.agents.benchmarks.search.plan import Problem, StudyJob

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from archive.assignments import assignments
+from archive.argument_checks import assignments
 from archive.cli.names import PROTOCOL, STUDY, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from archive.cli.render import print_message
 from archive.errors import TrainingError
-from archive.interruption import InterruptedBySignal, Interruption
 from archive.launchers import queue_length, records
 from archive.launchers.keeper import FleetKeeper
 from archive.launchers.passed_over import TRUST_SECONDS, passed_over
+from archive.searches.interruption import InterruptedBySignal, Interruption
 
 if TYPE_CHECKING:
     from archive.api import Archive

@@ -178,7 +178,7 @@ def search(
     probability that all bounds are met. Quote the text, since < and > redirect in a shell.
     """
     from archive.cli.search.view import SearchView
-    from archive.searches.running import search as run_search
+    from archive.searches.call import search as run_search
     from archive.settings import load
 
     sources = "all" if warm_start == "all" else listed("--warm-start", "the names of studies, or all", warm_start) or ()

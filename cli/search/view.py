@@ -11,12 +11,12 @@ from archive.quantities import counted
 from archive.searches.events import (
     NothingToDo,
     Notice,
-    Progress,
     SearchEnded,
     SearchEvent,
-    SourceUse,
+    SearchProgress,
     Stopping,
     StudyOpened,
+    WarmSource,
 )
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class SearchView:
                 _print_nothing_to_do(event)
             case Notice():
                 print_message(event.text)
-            case Progress():
+            case SearchProgress():
                 if self._live is not None:
                     self._live.update(event.snapshot, event.waits_for)
             case Stopping():
@@ -87,7 +87,7 @@ def _print_opened(event: StudyOpened) -> None:
         print_message(_source_line(source))
 
 
-def _source_line(source: SourceUse) -> str:
+def _source_line(source: WarmSource) -> str:
     """Return how a source study of another task is used, in one line."""
     what = f"{source.evaluations} evaluations of the study {source.study} ({source.task}, {source.space})"
     if source.unused is not None:

@@ -28,7 +28,7 @@ def watch(ctx: click.Context, name: str) -> None:
     """
     from archive.agents import loop
     from archive.cli.search.continuation import archive_command
-    from archive.interruption import Interruption
+    from archive.searches.interruption import Interruption
     from archive.searches.waiting import ClaimWatch, trainer_command
 
     with open_archive(ctx) as archive:

@@ -48,8 +48,8 @@ from archive.agents.benchmarks.rungs.simulation import (
 from archive.agents.benchmarks.rungs.trainings import halving, halving_by_model, hyperband, whole
 from archive.agents.rungs.scores import ProjectedScore, score_after
 from archive.kernels.gram import Gram
+from archive.measurement import significant
 from archive.queue.successive_halving import REDUCTION, Rungs
-from archive.significant import significant
 from archive.spaces.base import Space
 from archive.store.records import Evaluation
 from archive.trainer.tasks import registry

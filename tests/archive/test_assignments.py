@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from archive.assignments import assignments
+from archive.argument_checks import assignments
 from archive.errors import UsageError
 
 

@@ -283,7 +283,7 @@ def test_ctrl_c_stays_ignored_in_the_background_and_reaches_a_loaded_command(mon
 @pytest.mark.parametrize("stumbles", [False, True])
 def test_a_signal_within_a_command_is_its_exit_code(monkeypatch, capsys, number, code, stumbles):
     import archive.cli.query as query
-    from archive.interruption import Interruption
+    from archive.searches.interruption import Interruption
 
     def interrupted(ctx):
         with Interruption(lambda: print("stopping", file=sys.stderr)) as interruption:

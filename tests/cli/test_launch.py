@@ -8,11 +8,11 @@ import pytest
 
 from archive.cli.launch.engines import planned
 from archive.errors import LaunchError
-from archive.interruption import InterruptedBySignal
 from archive.launchers import queue_length, records, registry
 from archive.launchers.fleet import fleets_folder
 from archive.launchers.local import LocalLauncher
 from archive.queue import workers
+from archive.searches.interruption import InterruptedBySignal
 from archive.settings import Settings
 from tests.support.clusters.launchers import stand_in, until
 from tests.support.commands import shell

@@ -10,7 +10,7 @@ import pytest
 
 import archive as package
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
-from archive.searches.events import NothingToDo, Progress, SearchEnded, StudyOpened
+from archive.searches.events import NothingToDo, SearchEnded, SearchProgress, StudyOpened
 from archive.searches.outcome import SearchResult
 from archive.store.records import State
 from tests.support.commands import serving, shell, table
@@ -37,9 +37,9 @@ def test_a_search_returns_what_the_command_writes(archive, store_settings, tmp_p
     assert written.pop("schema_version") == 1
     assert written == dataclasses.asdict(result)
 
-    assert [type(event) for event in events[:2]] == [StudyOpened, Progress]
+    assert [type(event) for event in events[:2]] == [StudyOpened, SearchProgress]
     assert isinstance(events[-1], SearchEnded)
-    assert {type(event) for event in events[1:-1]} == {Progress}
+    assert {type(event) for event in events[1:-1]} == {SearchProgress}
     assert events[0].study.name == "mine" and events[0].evaluations == 0
     assert events[-1].snapshot.counts[State.COMPLETE] == 3 and events[-1].exhausted is None
 

@@ -30,7 +30,7 @@ _SAME = 0.01
 """Share of the largest number by which two tensors may differ; rounding gives less, another operation more."""
 
 
-class Passes(NamedTuple):
+class ModePasses(NamedTuple):
     """What one module computes.
 
     Attributes:
@@ -73,7 +73,7 @@ def differences(
     return 0.0, []
 
 
-def _compared(expected: Passes, computed: Passes, names: Mapping[str, str]) -> tuple[float, list[str]]:
+def _compared(expected: ModePasses, computed: ModePasses, names: Mapping[str, str]) -> tuple[float, list[str]]:
     pairs = zip(expected.outputs, computed.outputs, strict=False)
     share = max((_share(first, second) for first, second in pairs), default=0.0)
     if expected.training is None:
@@ -98,7 +98,7 @@ def _compared(expected: Passes, computed: Passes, names: Mapping[str, str]) -> t
     return share, lines
 
 
-def _passes(module: nn.Module, examples: Sequence[Tensor]) -> Passes:
+def _passes(module: nn.Module, examples: Sequence[Tensor]) -> ModePasses:
     """Run a module in both modes; its buffers, modes and gradients stay as they are."""
     with _state_kept(module), torch.random.fork_rng(devices=[]), reseeded():
         module.eval()
@@ -111,14 +111,14 @@ def _passes(module: nn.Module, examples: Sequence[Tensor]) -> Passes:
                 training = _tensors(module(*_copies(examples)))[: len(outputs)]
                 gradients = _gradients(training, parameters)
         except Exception:
-            return Passes(outputs, None, {}, {})
+            return ModePasses(outputs, None, {}, {})
         # Tied tensors have one name in the list of parameters, and several in the state.
         first = {id(each): name for name, each in parameters.items()}
         for name, each in module.named_parameters(remove_duplicate=False):
             if id(each) in first:
                 gradients[name] = gradients[first[id(each)]]
         buffers = {name: each.clone() for name, each in module.named_buffers()}
-        return Passes(outputs, [each.detach() for each in training], gradients, buffers)
+        return ModePasses(outputs, [each.detach() for each in training], gradients, buffers)
 
 
 def _gradients(outputs: Sequence[Tensor], parameters: Mapping[str, nn.Parameter]) -> dict[str, Tensor | None]:

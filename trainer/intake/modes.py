@@ -68,16 +68,17 @@ def replace(evaluation: ExportedProgram, training: ExportedProgram | None, pairs
         if training is None:
             mode = _mode(node)
             _replace(evaluation, node, mode, True if _mode_operation(node) else mode)
-        elif training is not None and partner is not None:
+        elif partner is not None:
             modes = _mode(node), _mode(partner)
             _replace(training, partner, *modes)
             _replace(evaluation, node, *modes)
         else:
             # In evaluation alone: nothing reads it in training.
             _replace(evaluation, node, _mode(node), _mode(node))
-    for node in list(training.graph.nodes) if training is not None else ():
-        if node not in pairs:
-            _replace(training, node, False, _mode(node))
+    if training is not None:
+        for node in list(training.graph.nodes):
+            if node not in pairs:
+                _replace(training, node, False, _mode(node))
     for program in (evaluation, training):
         if program is not None:
             _detach(program)

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from archive.agents.benchmarks.search.standings import ContestantResult, by_problem
-from archive.significant import mean_and_error
+from archive.measurement import mean_and_error
 
 QUERIES = (10, 20, 50, 100)
 """Numbers of queries after which a suite reports."""

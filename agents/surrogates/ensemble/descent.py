@@ -72,7 +72,7 @@ def descend(
     g, m, v = np.zeros(P, np.float32), np.zeros(P, np.float32), np.zeros(P, np.float32)
     h = np.zeros((L, batch, W), np.float32)
     d, e = np.zeros((batch, W), np.float32), np.zeros((batch, W), np.float32)
-    entries = _Entries(np.zeros(max(batch, W), np.int64), np.zeros(max(batch, W), np.float32))
+    entries = _NonzeroEntries(np.zeros(max(batch, W), np.int64), np.zeros(max(batch, W), np.float32))
     weights, gradient = _views(theta, F, L, W), _views(g, F, L, W)
     power1, power2 = 1.0, 1.0
     for order in orders:
@@ -103,7 +103,7 @@ def evaluate(
         outputs: (m,), overwritten.
     """
     h = np.zeros((L, 1, W), np.float32)
-    entries = _Entries(np.zeros(W, np.int64), np.zeros(W, np.float32))
+    entries = _NonzeroEntries(np.zeros(W, np.int64), np.zeros(W, np.float32))
     weights, chosen = _views(theta, F, L, W), np.zeros(1, np.int32)
     for i in range(len(outputs)):
         chosen[0] = i
@@ -132,7 +132,7 @@ def _views(theta: Singles, F: int, L: int, W: int) -> _ThetaViews:
     )
 
 
-class _Entries(NamedTuple):
+class _NonzeroEntries(NamedTuple):
     """Work space: positions and values of the numbers of a vector that are not 0."""
 
     places: Starts
@@ -147,7 +147,7 @@ def _forward(
     values: Singles,
     chosen: Positions,
     h: Singles,
-    entries: _Entries,
+    entries: _NonzeroEntries,
 ) -> None:
     """Write the outputs of all hidden layers for a batch."""
     L, W = weights.biases.shape
@@ -176,7 +176,7 @@ def _output(weights: _ThetaViews, row: Singles) -> np.float32:
 
 
 @compiled
-def _nonzero(vector: Singles, entries: _Entries) -> int:
+def _nonzero(vector: Singles, entries: _NonzeroEntries) -> int:
     """Write the numbers of a vector that are not 0 to `entries`, and return their number."""
     count = 0
     for u in range(len(vector)):
@@ -218,7 +218,7 @@ def _backward(
     h: Singles,
     d: Singles,
     e: Singles,
-    entries: _Entries,
+    entries: _NonzeroEntries,
 ) -> None:
     """Add the gradient of a batch to `gradient`.
 
@@ -256,7 +256,7 @@ def _backward_hidden(
     d: Singles,
     e: Singles,
     count: int,
-    entries: _Entries,
+    entries: _NonzeroEntries,
 ) -> None:
     W = len(hidden)
     transposed = hidden.T.copy()

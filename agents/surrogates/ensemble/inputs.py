@@ -25,7 +25,7 @@ from archive.kernels.base import check_one_space
 Singles = NDArray[np.float32]
 
 
-class SparseRows(NamedTuple):
+class SparseInputs(NamedTuple):
     """The entries of a matrix that are not 0, row by row.
 
     Attributes:
@@ -39,7 +39,7 @@ class SparseRows(NamedTuple):
     values: Singles
 
     @classmethod
-    def of(cls, dense: Singles) -> SparseRows:
+    def of(cls, dense: Singles) -> SparseInputs:
         """Return the entries of a dense matrix."""
         rows, columns = np.nonzero(dense)
         starts = np.searchsorted(rows, np.arange(len(dense) + 1))
@@ -89,10 +89,10 @@ class Inputs:
         dense[rows, columns] = values
         return dense
 
-    def rows(self, architectures: Sequence[Architecture]) -> SparseRows:
+    def rows(self, architectures: Sequence[Architecture]) -> SparseInputs:
         """Return the same inputs without the zeros."""
         rows, columns, values = self._entries(architectures)
-        return SparseRows(np.searchsorted(rows, np.arange(len(architectures) + 1)), columns, values)
+        return SparseInputs(np.searchsorted(rows, np.arange(len(architectures) + 1)), columns, values)
 
     def _entries(self, architectures: Sequence[Architecture]) -> tuple[Integers, Integers, Singles]:
         """Return row, column and value of each input that is not 0, row by row."""

@@ -41,7 +41,7 @@ import numpy as np
 from archive import cpu_count, kernels
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
 from archive.agents.surrogates.ensemble.descent import Singles
-from archive.agents.surrogates.ensemble.inputs import Inputs, SparseRows
+from archive.agents.surrogates.ensemble.inputs import Inputs, SparseInputs
 from archive.agents.surrogates.ensemble.training import NetworkShape, plan, predict, train
 from archive.agents.surrogates.many.features import SparseFeatures
 from archive.agents.surrogates.outcome_scale import Scale
@@ -118,7 +118,7 @@ class Ensemble(Surrogate):
         shape = NetworkShape(inputs.size, self.layers, self.width)
         drawn = plan(shape, self.members, self.epochs, len(scores), rng)
         targets = scale.standardise(scores).astype(np.float32)
-        rows = SparseRows.of(inputs.read(architectures))
+        rows = SparseInputs.of(inputs.read(architectures))
         thetas = train(shape, drawn, rows, targets, self.batch, self.rate, self.threads)
         fitted = FittedEnsemble(inputs, shape, thetas, scale, float(scores.max()), 1.0, np.eye(self.members))
         predictions = fitted.members(architectures)

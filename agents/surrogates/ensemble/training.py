@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.agents.surrogates.ensemble.descent import Positions, Singles, descend, evaluate
-from archive.agents.surrogates.ensemble.inputs import SparseRows
+from archive.agents.surrogates.ensemble.inputs import SparseInputs
 
 
 class NetworkShape(NamedTuple):
@@ -83,7 +83,7 @@ def plan(shape: NetworkShape, members: int, epochs: int, observations: int, rng:
 def train(
     shape: NetworkShape,
     draws: TrainingDraws,
-    inputs: SparseRows,
+    inputs: SparseInputs,
     targets: Singles,
     batch: int,
     rate: float,
@@ -111,7 +111,7 @@ def train(
     return trained
 
 
-def predict(shape: NetworkShape, thetas: Singles, inputs: SparseRows) -> NDArray[np.float64]:
+def predict(shape: NetworkShape, thetas: Singles, inputs: SparseInputs) -> NDArray[np.float64]:
     """Return the outputs of the members for m inputs, (m, F): (M, m) float64."""
     outputs = np.empty((len(thetas), len(inputs.starts) - 1))
     for theta, row in zip(thetas, outputs, strict=True):

@@ -10,7 +10,7 @@ import pytest
 
 from archive import spaces
 from archive.agents.surrogates.ensemble import descent, training
-from archive.agents.surrogates.ensemble.inputs import SparseRows
+from archive.agents.surrogates.ensemble.inputs import SparseInputs
 from archive.agents.surrogates.ensemble.model import Ensemble
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError
 from archive.kernels.features.embedding import EmbeddedDistance
@@ -102,7 +102,7 @@ def by_automatic_differentiation(shape, theta, orders, inputs, targets, batch, r
 
 def test_training_agrees_with_automatic_differentiation():
     plan, inputs, targets = problem()
-    rows = SparseRows.of(inputs)
+    rows = SparseInputs.of(inputs)
     thetas = training.train(SHAPE, plan, rows, targets, 4, 0.01, threads=2)
     outputs = training.predict(SHAPE, thetas, rows)
     for member in range(3):
@@ -118,7 +118,7 @@ def test_few_layers(layers):
     shape = training.NetworkShape(6, layers, 4)
     _, inputs, targets = problem()
     plan = training.plan(shape, 1, 3, len(targets), np.random.default_rng(1))
-    rows = SparseRows.of(inputs)
+    rows = SparseInputs.of(inputs)
     outputs = training.predict(shape, training.train(shape, plan, rows, targets, 5, 0.02, 1), rows)
     expected = by_automatic_differentiation(shape, plan.thetas[0], plan.orders[0], inputs, targets, 5, 0.02)
     np.testing.assert_allclose(outputs[0], expected, atol=2e-5)
@@ -219,7 +219,7 @@ def test_features_that_no_observation_has_are_left_out():
     names = {name for network in networks for part in Counts().features(network) for name in part}
     assert model.inputs.size == len(names) < model.inputs.features.count
     assert model.inputs.read(networks).max() == 1.0
-    dense = SparseRows.of(model.inputs.read(drawn(20, seed=1)))
+    dense = SparseInputs.of(model.inputs.read(drawn(20, seed=1)))
     rows = model.inputs.rows(drawn(20, seed=1))
     np.testing.assert_array_equal(rows.starts, dense.starts)
     assert set(zip(rows.columns, rows.values, strict=True)) == set(zip(dense.columns, dense.values, strict=True))

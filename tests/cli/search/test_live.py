@@ -9,7 +9,7 @@ import pytest
 
 from archive.cli import render
 from archive.cli.search.live import LiveView
-from archive.interruption import Interruption
+from archive.searches.interruption import Interruption
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, Snapshot
 from tests.support.commands import Screen
