@@ -199,12 +199,13 @@ def _guarded(arguments: list[str] | None) -> int:
     except Exception as error:
         if (interrupt := caused(error)) is not None:
             return _interrupted(interrupt)
+        refused = error.__cause__ if isinstance(error, ArchiveError) else error
+        if isinstance(refused, UnicodeEncodeError) and "\udc80" <= refused.object[refused.start] <= "\udcff":
+            # Python's form of a byte of the command line that is no UTF-8.
+            return _complain("a name on the command line is not UTF-8 text", exit_codes.ExitCode.USAGE)
         if isinstance(error, ArchiveError):
             # The server's message points at a place in the query's text, on a separate line.
             return _complain(str(error), error.exit_code, lines=isinstance(error, QueryError))
-        if isinstance(error, UnicodeEncodeError) and "\udc80" <= error.object[error.start] <= "\udcff":
-            # Python's form of a byte of the command line that is no UTF-8.
-            return _complain("a name on the command line is not UTF-8 text", exit_codes.ExitCode.USAGE)
         raise
 
 

@@ -35,7 +35,9 @@ KINDS: Mapping[str, PlotKind] = MappingProxyType(
         "best-so-far": PlotKind("best value against evaluations, seconds or epochs", ("against", "by")),
         "value-and-cost": PlotKind("value against a cost, with the Pareto front", ("cost",)),
         "learning-curves": PlotKind("curves of the best, other and running trainings", ("metric",), several=False),
-        "parallel-coordinates": PlotKind("hyperparameters or sizes beside the value", ("axes",), several=False),
+        "parallel-coordinates": PlotKind(
+            "hyperparameters, decisions or sizes beside the value", ("axes",), several=False
+        ),
         "predictions": PlotKind("predicted against observed values, and coverage"),
         "operation-gains": PlotKind("what each operation of the agents gained", several=False),
         "worker-timeline": PlotKind("which worker ran which trial, when", ("hours",)),

@@ -1,5 +1,4 @@
 // Cost of each task: trainings and their seconds, by study and for imports; results that reuse others are left out.
-// Seconds that are missing, negative, NaN or infinite count in "unmeasured", and in no sum.
 // $task = null     Name of the task; null stands for all tasks.
 MATCH (t:Task) WHERE $task IS NULL OR t.name = $task
 MATCH (t)<-[:ON]-(e:Evaluation)

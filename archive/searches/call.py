@@ -56,7 +56,7 @@ def search(
     values. Ctrl-C ends the search when the trainers have returned what they have not finished.
 
     Args:
-        agent: Search agent, with its settings after a colon: `"tw:preset=paper"`. The default is the study's, else
+        agent: Search agent, with its settings after a colon: `tw:preset=paper`. The default is the study's, else
             `nasbot`; with several objectives `portfolio`.
         task: Task: a name, `csv:PATH#TARGET`, `npz:PATH` or `table:PATH#COLUMN`; the study's, else `digits`.
         space: Search space; the study's, else the task's first.

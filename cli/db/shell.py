@@ -31,7 +31,7 @@ A statement ends with ; and may take several lines. Ctrl-C ends a running query,
 """
 
 
-@click.command()
+@click.command(short_help="Open a prompt for Cypher.")
 @click.option("--write", is_flag=True, help="Allow statements to change the archive.")
 @click.option("--limit", type=Count(1), default=1000, help="Maximum number of rows of each statement.")
 @click.option("--timeout", type=Duration(0.1), default="60s", help="Give up on a statement after this long.")

@@ -69,9 +69,10 @@ def test_several_objectives_are_shown_and_grow(visit, archive):
     progress = page.locator("section").filter(has=page.get_by_role("heading", name="Progress"))
     page.evaluate(TEXTS)
     progress.get_by_label("objective").select_option("loss")
-    wait_until(lambda: page.evaluate("window.texts.has('loss')"), what="the title of the axis")
+    titles = "window.texts.has('loss') && window.texts.has('evaluations')"
+    wait_until(lambda: page.evaluate(titles), what="the titles of the axes")
     # They are counted from one, as on the other pages, and not named by the number of the proposal.
-    assert page.evaluate("window.texts.has('evaluations') && !window.texts.has('0')")
+    assert not page.evaluate("window.texts.has('0')")
     assert "progress=loss" in page.url
     tell(0.125, 1.0)
     page.get_by_text("3 of 4 results are in the Pareto set").wait_for()

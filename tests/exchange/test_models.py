@@ -52,7 +52,7 @@ def test_a_result_in_a_study(archive):
     with pytest.raises(UsageError, match=f"the study 'mine' has this network already: {NET.key}"):
         add_model(archive, NET, place=STUDY, result=Result(0.5))
     with pytest.raises(StudyConflictError, match="task digits, got iris"):
-        add_model(archive, NET, place=Place("iris", "digits/own", "accuracy", "maximise", "mine"), result=RESULT)
+        add_model(archive, NET, place=Place("iris", "iris/own", "accuracy", "maximise", "mine"), result=RESULT)
 
 
 @pytest.mark.every_server

@@ -56,7 +56,8 @@ def test_a_second_name_for_one_meaning_is_unknown(name):
 
 
 def test_every_task_of_this_package_has_a_family_of_protocols():
-    for name in registry.names():
+    # Tests of other modules register tasks of their own.
+    for name in registry.registry.built_in:
         family = registry.get(name).protocol().name.partition("/")[0]
         assert name.startswith(FAMILIES[family]), name
         check_owner(name, registry.get(name).protocol().name)

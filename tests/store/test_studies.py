@@ -246,7 +246,7 @@ class TestSnapshot:
         assert by_state[State.FAILED].reason == "out of memory"
         view = by_state[State.RUNNING]
         assert (view.epochs, view.metrics, view.worker) == (1, {"train_loss": 2.0, "valid_accuracy": 0.2}, "w")
-        assert by_state[State.WAITING].epochs == 0
+        assert by_state[State.WAITING].epochs is None
         assert found.incumbent == complete
 
     @pytest.mark.parametrize(("direction", "number"), [("maximise", 2), ("minimise", 1)])

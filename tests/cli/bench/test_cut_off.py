@@ -31,6 +31,7 @@ def measure():
 
 drawing.measure = measure
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from archive.cli.main import main
 main(["bench", "drawing", *sys.argv[1:]])
 """

@@ -101,7 +101,7 @@ def test_task_with_an_unknown_error_does_not_stop_the_trainer(folders, monkeypat
     def broken(_):
         raise AttributeError("no such column")
 
-    monkeypatch.setattr(registry, "get", broken)
+    monkeypatch.setattr(registry, "_of_name", broken)
     cpu = devices.Device("cpu", "cpu", "none", 1 << 30)
     monkeypatch.setattr(devices, "find", lambda _: [cpu])
     archive = SimpleNamespace(studies=SimpleNamespace(get=lambda name: SimpleNamespace(task=name)))
