@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from archive import settings as settings_module
+from archive.argument_checks import check_whole
 from archive.errors import SearchError, UsageError
 from archive.searches.events import (
     Listener,
@@ -112,9 +113,9 @@ class Search:
             return self._search(opened, launcher, request)
 
     def _check_numbers(self) -> None:
-        for name, value, least in (("trainers", self.run.trainers, 0), ("batch", self.run.batch, 1)):
-            if value is not None and value < least:
-                raise UsageError(f"{name} must be at least {least}, got {value}")
+        check_whole("trainers", self.run.trainers)
+        if self.run.batch is not None and check_whole("batch", self.run.batch) < 1:
+            raise UsageError("batch must be at least 1, got 0")
 
     def _check_observers(self, settings: Settings) -> None:
         """Raise where an observer is unknown, or one of its options cannot be used."""
